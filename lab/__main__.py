@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
     setup.add_argument("--hub", action="store_true", help="what a hub is made of, too")
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
+    setup.add_argument("--metallb", action="store_true", help="build MetalLB, too, for nodes to pull")
     up = add("up", _up, "start the lab; one that runs is left alone")
     rack = "so many servers with BMCs, in the place of the Metal API; any: as many as a running lab has"
     up.add_argument("--rack", type=_rack, default=0, metavar="N", help=rack)
@@ -126,6 +127,7 @@ def _setup(arguments: argparse.Namespace) -> int:
         arguments.machines,
         _say,
         kube_vip=arguments.kube_vip,
+        metallb=arguments.metallb,
         openshift=arguments.openshift,
         real_kubernetes=not arguments.small_kubernetes,
         hub=arguments.hub,

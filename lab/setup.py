@@ -56,12 +56,13 @@ MACHINES = (
 )
 """What libvirt machines use on top."""
 
+NFTABLES = Package("nftables", "/usr/sbin/nft")
 HUB = (
     Package("containerd", "/usr/bin/containerd", "containerd.service"),
     Package("runc", "/usr/sbin/runc"),
     Package("containernetworking-plugins", "/usr/lib/cni/bridge"),
     Package("docker-registry", "/usr/bin/docker-registry", "docker-registry.service"),
-    Package("nftables", "/usr/sbin/nft"),
+    NFTABLES,
 )
 """What a hub uses on top."""
 
@@ -81,6 +82,7 @@ def run(
     report: Report,
     *,
     kube_vip: bool = False,
+    metallb: bool = False,
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
     hub: bool = False,
@@ -98,6 +100,8 @@ def run(
     report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
     if real_kubernetes:
         report(kubernetes(report))
+        if metallb and machines == "simulated":
+            report(f"MetalLB: {announcing(report)}")
     if hub:
         from lab.hub import control
 
@@ -142,6 +146,18 @@ def kubernetes(report: Report) -> str:
     return f"the Kubernetes API: kube-apiserver {found.version}, {found.apiserver}"
 
 
+def announcing(report: Report) -> Path:
+    """Install and build what announces addresses of services on simulated machines; where MetalLB's manifest is.
+
+    Raises SetupFailed or ProgramMissing.
+    """
+    from lab import metallb
+
+    if absent := missing((NFTABLES,)):
+        install(absent, report)
+    return metallb.ensure(report)
+
+
 def missing(packages: Sequence[Package]) -> list[Package]:
     """Those of `packages` that are not there."""
     return [package for package in packages if not Path(package.file).exists()]
@@ -152,7 +168,7 @@ def _wanted(machines: str) -> tuple[Package, ...]:
         return NETWORK
     from lab.node_image import crates
 
-    building = any(crate.to_build() for crate in (crates.AFTERBURN, crates.INSTALLER))
+    building = any(each.to_build() for each in (crates.AFTERBURN, crates.INSTALLER))
     return (*NETWORK, *MACHINES, *(CARGO if building else ()))
 
 

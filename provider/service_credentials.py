@@ -1,27 +1,25 @@
-"""ServiceCredentials: an authority, certificates and accounts of a service that runs on a hub.
+"""ServiceCredentials: an authority and the accounts of a service that runs on a hub.
 
-Life cycle: create makes all of it; an update makes those certificates anew that are near their end or are to be good
-for other names, and with a raised `rotation` all passwords; the authority and what does not change stay as they are.
+Life cycle: create makes all of it; an update with a raised `rotation` makes all passwords anew; the authority stays.
 read and delete touch nothing outside the state.
 Killed at any moment: nothing outside the state exists, so the next run makes new ones that nobody has seen before.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from metal_ipi.provider.errors import InvalidInputs
-from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from metal_ipi.provider.resources.service_credentials import ServiceCredentialsArgs
 from metal_ipi.provider.values import UNKNOWN, Secret
 
 _CA_DAYS = 3650
 _CLOCK_SKEW = timedelta(hours=1)
-_OUTPUTS = ("ca", "certificatesMade", "accountsMade", "renewal")
+_SECRET = ("caPrivateKey", "accountsMade")
 _PASSWORD_BYTES = 24
 _BCRYPT_COST = 4
 """The least. Ironic hashes what it is told at each request and each call between its parts: 0.6 s of a processor at the
@@ -41,61 +39,29 @@ class ServiceCredentials(ResourceType):
                 f"rotation is {before:g}, and is now to be {after:g}: accounts of an earlier rotation do not come "
                 f"back. Put it back to {before:g}, or raise it to {before + 1:g} for new passwords"
             )
-        found = simple_changes(old, new, ("certificates", "accounts", "rotation", "validDays", "renewBeforeDays"))
-        changes: dict[str, Kind] = dict(found.changes)
-        if _is_due(old):
-            changes["renewal"] = "update"
-        return Changes(changes=changes)
+        return simple_changes(old, new, ("accounts", "rotation"))
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         if old is not None and not self.diff(context, old, new).changes:
-            return {name: Secret(old[name]) if name.endswith("Made") else old[name] for name in _OUTPUTS}
-        ca = UNKNOWN if old is None else old["ca"]
-        return {"ca": ca, "certificatesMade": Secret(UNKNOWN), "accountsMade": Secret(UNKNOWN), "renewal": UNKNOWN}
+            return {"ca": old["ca"], **{name: Secret(old[name]) for name in _SECRET}}
+        known = {"ca": UNKNOWN, "caPrivateKey": UNKNOWN} if old is None else old
+        made = {"caPrivateKey": Secret(known["caPrivateKey"]), "accountsMade": Secret(UNKNOWN)}
+        return {"ca": known["ca"], **made}
 
     async def create(self, context: Context, inputs: Values) -> Made:
         given = ServiceCredentialsArgs.read(inputs)
-        authority = _Authority.new()
-        return Made(id=secrets.token_hex(8), outputs=_made(given, authority, {}, {}))
+        return Made(id=secrets.token_hex(8), outputs=_made(given, *new_authority(), {}))
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        given, before = ServiceCredentialsArgs.read(new), ServiceCredentialsArgs.of_state(old)
-        certificates: Mapping[str, Any] = old["certificatesMade"]
-        own = certificates[_AUTHORITY]
-        authority = _Authority.of(own["certificate"], own["privateKey"])
-        same = before.valid_days == given.valid_days and not _is_due(old)
-        kept = {
-            name: made
-            for name, made in certificates.items()
-            if same and name in given.certificates and before.certificates.get(name) == given.certificates[name]
-        }
-        return _made(given, authority, kept, old["accountsMade"])
+        given = ServiceCredentialsArgs.read(new)
+        return _made(given, old["ca"], old["caPrivateKey"], old["accountsMade"])
 
 
-_AUTHORITY = "authority"
-"""Under this name the authority's own key stands among the certificates."""
-
-
-def _is_due(state: Values) -> bool:
-    """Whether the certificates of a state are near their end."""
-    renewal = state.get("renewal")
-    return isinstance(renewal, str) and datetime.fromisoformat(renewal) <= datetime.now(UTC)
-
-
-def _made(
-    given: ServiceCredentialsArgs, authority: _Authority, kept: Mapping[str, Any], accounts: Mapping[str, Any]
-) -> Values:
-    certificates = {
-        name: kept.get(name) or authority.issue(subjects, given.valid_days)
-        for name, subjects in given.certificates.items()
-    }
-    certificates[_AUTHORITY] = {"certificate": authority.pem, "privateKey": authority.key_pem}
-    ends = min(_end(each["certificate"]) for name, each in certificates.items() if name != _AUTHORITY)
+def _made(given: ServiceCredentialsArgs, ca: str, key: str, accounts: Mapping[str, Any]) -> Values:
     return {
-        "ca": authority.pem,
-        "certificatesMade": Secret(certificates),
+        "ca": ca,
+        "caPrivateKey": Secret(key),
         "accountsMade": Secret({name: _account(name, given.rotation, accounts.get(name)) for name in given.accounts}),
-        "renewal": (ends - timedelta(days=given.renew_before_days)).isoformat(timespec="seconds"),
     }
 
 
@@ -118,107 +84,27 @@ def _account(name: str, rotation: int, before: Mapping[str, str] | None) -> dict
     }
 
 
-def _end(certificate: str) -> datetime:
+def new_authority() -> tuple[str, str]:
+    """The certificate and the key of a new authority (ECDSA on P-256, which FIPS takes), PEM."""
     from cryptography import x509
-
-    return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
-
-
-class _Authority:
-    """Who signs certificates (ECDSA on P-256, which FIPS takes)."""
-
-    def __init__(self, certificate: Any, key: Any) -> None:
-        self._certificate = certificate
-        self._key = key
-
-    @classmethod
-    def new(cls) -> _Authority:
-        """A new one."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import ec
-
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = _name(f"metal-ipi {secrets.token_hex(4)}")
-        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-        builder = _builder(name, name, key.public_key(), _CA_DAYS)
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage(signs=True), critical=True).add_extension(identifier, critical=False)
-        return cls(builder.sign(key, hashes.SHA256()), key)
-
-    @classmethod
-    def of(cls, certificate: str, private_key: str) -> _Authority:
-        """One that was made before."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-        return cls(
-            x509.load_pem_x509_certificate(certificate.encode()), load_pem_private_key(private_key.encode(), None)
-        )
-
-    @property
-    def pem(self) -> str:
-        """Its certificate."""
-        from cryptography.hazmat.primitives.serialization import Encoding
-
-        return self._certificate.public_bytes(Encoding.PEM).decode()
-
-    @property
-    def key_pem(self) -> str:
-        """Its private key."""
-        return _key_pem(self._key)
-
-    def issue(self, subjects: Sequence[str], days: int) -> dict[str, str]:
-        """A certificate for servers and clients, and its key, both PEM."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.serialization import Encoding
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(subjects[0][:64]), self._certificate.subject, key.public_key(), days)
-        for extension, critical in (
-            (x509.SubjectAlternativeName([_general_name(each) for each in subjects]), False),
-            (x509.BasicConstraints(ca=False, path_length=None), True),
-            (_usage(signs=False), True),
-            (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False),
-            (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
-            (x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), False),
-        ):
-            builder = builder.add_extension(extension, critical=critical)
-        certificate = builder.sign(self._key, hashes.SHA256())
-        return {"certificate": certificate.public_bytes(Encoding.PEM).decode(), "privateKey": _key_pem(key)}
-
-
-def _name(common: str) -> Any:
-    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
 
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _builder(subject: Any, issuer: Any, public_key: Any, days: int) -> Any:
-    from cryptography import x509
-
-    now = datetime.now(UTC)
-    return x509.CertificateBuilder(
-        issuer_name=issuer,
-        subject_name=subject,
-        public_key=public_key,
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"metal-ipi {secrets.token_hex(4)}")])
+    builder = x509.CertificateBuilder(
+        issuer_name=name,
+        subject_name=name,
+        public_key=key.public_key(),
         serial_number=x509.random_serial_number(),
         not_valid_before=now - _CLOCK_SKEW,
-        not_valid_after=now + timedelta(days=days),
+        not_valid_after=now + timedelta(days=_CA_DAYS),
     )
-
-
-def _usage(*, signs: bool) -> Any:
-    from cryptography import x509
-
-    return x509.KeyUsage(
+    usage = x509.KeyUsage(
         digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
+        key_cert_sign=True,
+        crl_sign=True,
         key_encipherment=False,
         content_commitment=False,
         data_encipherment=False,
@@ -226,18 +112,10 @@ def _usage(*, signs: bool) -> Any:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _general_name(subject: str) -> Any:
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ipaddress.ip_address(subject))
-    except ValueError:
-        return x509.DNSName(subject)
-
-
-def _key_pem(key: Any) -> str:
-    from cryptography.hazmat.primitives import serialization as form
-
-    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()).decode()
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(usage, critical=True)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = builder.add_extension(identifier, critical=False).sign(key, hashes.SHA256())
+    pem, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(pem, form, serialization.NoEncryption())
+    return certificate.public_bytes(pem).decode(), private.decode()

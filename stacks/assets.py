@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pulumi
+import yaml
 
 from metal_ipi.components.boot import installer
 from metal_ipi.components.boot.host_keys import host_key
@@ -20,8 +22,10 @@ from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.install.manifests import read as read_manifests
 from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
 from metal_ipi.components.install.stage import Stage, stage, tell
+from metal_ipi.stacks import resizing
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.contract import Facility
+from metal_ipi.stacks.problems import SettingsError, problems_of
 from metal_ipi.stacks.sections.base import REHEARSAL
 from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import OKD_PULL_SECRET, Settings
@@ -116,7 +120,8 @@ def is_formed() -> bool:
 
 
 def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:
-    """How far earlier runs came. Says what this run makes anew, before anything is declared."""
+    """How far earlier runs came. Says what this run makes anew, before anything is declared. Raises SettingsError for a
+    control plane that a cluster which stands cannot have."""
     found = previous_runs(
         assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=nodes.control_plane
     )
@@ -131,7 +136,12 @@ def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mappin
         discarded=settings.install.discard,
     )
     tell(result)
-    return result
+    if not result.formed or not found.request:
+        return result
+    begun = yaml.safe_load(str(found.request.get("installConfig"))) or {}
+    if wrong := problems_of(resizing.refused(settings, begun, found.machines)):
+        raise SettingsError(pulumi.get_stack(), wrong)
+    return replace(result, schedulable=not any(pool.get("replicas") for pool in begun.get("compute") or ()))
 
 
 def _login(settings: Settings, site: Facility, nodes: Nodes, found: PreviousRuns) -> Login | None:

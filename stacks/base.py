@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
+from metal_ipi.components.boot.host_network import Keyfiles
 from metal_ipi.components.boot.ipxe import BootSpec
 from metal_ipi.components.cluster.pool import Access
 from metal_ipi.components.install.assets import InstallAssets
 from metal_ipi.components.install.stage import Stage
 from metal_ipi.components.machines.contract import Platform
+from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import ClusterKeys, ClusterKeysArgs, Preflight, Provider, ProviderArgs
 from metal_ipi.stacks import api_address, assets, connections, mirror
+from metal_ipi.stacks.host_networks import HostNetworks, host_networks
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.contract import Facility
 from metal_ipi.stacks.platforms.registry import facility
@@ -29,6 +32,7 @@ class Base:
     settings: Settings
     site: Facility
     nodes: Nodes
+    networks: HostNetworks
     boot: BootSpec
     """What machines boot, from where they fetch it."""
     stage: Stage
@@ -46,11 +50,16 @@ class Base:
     api_address: pulumi.Output[str] | None
     """The API's own address; None where its names resolve to the machines that serve it."""
 
+    def keyfiles(self, node: Node) -> pulumi.Output[Keyfiles | None]:
+        """The profiles of a machine that has networks of its own; None for another one."""
+        return self.networks.of(node, self.site.host_network(node))
+
 
 def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None) -> Base:
-    """Keys, assets, preflight and the platform: all that comes before there is a machine. Raises ManifestsError before
-    any resource is registered."""
+    """Keys, assets, preflight and the platform: all that comes before there is a machine. Raises ManifestsError and
+    HostNetworkError before any resource is registered."""
     site, nodes, manifests = facility(settings), Nodes.of(settings), assets.user_manifests(settings)
+    networks = host_networks(site, nodes.all)
     stage = assets.stage_of(settings, site, nodes, manifests)
     # A rehearsal has words for secrets. On a system without FIPS mode the installer refuses that.
     if pulumi.runtime.is_dry_run() and not (stage.formed or settings.rehearsal or settings.install.fips):
@@ -78,6 +87,7 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
         settings=settings,
         site=site,
         nodes=nodes,
+        networks=networks,
         boot=replace(boot, artifacts=mirror.served(settings, boot.artifacts)),
         stage=stage,
         ours=ours,

@@ -58,7 +58,8 @@ class BootFiles:
             user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
             return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
         # It stays when the bootstrap machine goes: it names a file that is gone then.
-        archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), self._base.settings.artifacts.authorities)
+        authorities = self._base.settings.artifacts.authorities
+        archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), authorities, self._base.keyfiles(node))
         served = self._artifacts("bootstrap-initrd", _BOOTSTRAP_ARCHIVE, archive)
 
         def render(found: list[Any]) -> str:

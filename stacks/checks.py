@@ -14,6 +14,7 @@ from metal_ipi.components.cluster.pool import NodePool
 from metal_ipi.components.machines.contract import Machine
 from metal_ipi.components.machines.node import Node, Role
 from metal_ipi.stacks.installers import Prepared
+from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import Settings
 
 
@@ -55,7 +56,7 @@ def _expectation(settings: Settings, boot: BootSpec, node: Node, known: list[Any
     if installed:
         persisted = (f"console={installer.persisted_console(console)}" for console in consoles(boot))
         arguments = (*persisted, *settings.kernel_arguments(node.name))
-    kept = generation != on_disk
+    kept, network = generation != on_disk, facility(settings).host_network(node)
     return Expectation(
         hostname=node.fqdn,
         metadata_hostname=node.hostname,
@@ -65,4 +66,5 @@ def _expectation(settings: Settings, boot: BootSpec, node: Node, known: list[Any
         release=None if kept else boot.artifacts.release,
         kernel_arguments=() if kept else arguments,
         generation=on_disk,
+        links=() if kept or network is None else network.links,
     )

@@ -17,13 +17,15 @@ from metal_ipi.stacks.sections.service_addresses import (
 )
 
 _LONGEST_NAME = 63
+_EVERY_RELEASES, _MORE_SINCE = 3, 18
+"""The largest control plane of all releases, and the first 4.x that has larger ones."""
 
 
 def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
-        *(_install_config(settings), _machine_config(settings)),
+        *(_install_config(settings), _machine_config(settings), _size(settings)),
     )
     return problems_of(chain(*found, facility(settings).conflicts()))
 
@@ -40,6 +42,18 @@ def _names(settings: Settings) -> Found:
             f"a machine would be called {longest}, which has {len(longest)} characters, and a node's name has up to"
             f" {_LONGEST_NAME}",
             "shorten clusterName, which machines' names have twice, or baseDomain",
+        )
+
+
+def _size(settings: Settings) -> Found:
+    """Source: openshift/installer's PR 9154, and openshift-docs' 85895, both of 4.18."""
+    count, release = settings.control_plane.count, settings.openshift_version
+    if count > _EVERY_RELEASES and int(release.split(".")[1]) < _MORE_SINCE:
+        yield (
+            "controlPlane.count",
+            str(count),
+            f"OpenShift has larger control planes than 3 from 4.{_MORE_SINCE} on, and openshiftVersion is {release}",
+            "have 3",
         )
 
 

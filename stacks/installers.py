@@ -11,6 +11,7 @@ import pulumi
 
 from metal_ipi.components.boot import ignition, initrd, installer, node_image, site
 from metal_ipi.components.boot.host_keys import host_key
+from metal_ipi.components.boot.host_network import Keyfiles
 from metal_ipi.components.boot.ipxe import consoles, installer_arguments, installer_script
 from metal_ipi.components.cluster.installation import PoolInstallation, PoolInstallationArgs
 from metal_ipi.components.cluster.pool import NodePool
@@ -76,7 +77,8 @@ class Installers:
 
     def _system(self, node: Node, pointer: pulumi.Output[str]) -> System:
         """What a machine is to run, from its Ignition without a marker."""
-        own, network = self._settings.of_machine(node.name), self._base.site.network(node)
+        own, site, static = self._settings.of_machine(node.name), self._base.site, self._base.site.network(node)
+        network = static or site.host_network(node)
 
         def render(text: str) -> dict[str, Any]:
             runs = installer.Runs(
@@ -91,7 +93,7 @@ class Installers:
                 installation=own.installation,
             )
             marker = installer.marker_file(cluster=self._settings.domain, machine=node.fqdn, generation=runs.generation)
-            profiles = [network.profile] if network is not None else []
+            profiles = [static.profile] if static is not None else []
             return {
                 "pointer": ignition.with_files(text, [marker, *profiles]),
                 "generation": runs.generation,
@@ -116,7 +118,9 @@ class Installers:
         uploaded = self._artifacts(f"{pool}-installers", lives)
         authorities = self._settings.artifacts.authorities
         found = sources(uploaded)
-        archives = {node: archive_of(of_one(found, _file(node)), authorities) for node in systems}
+        archives = {
+            node: archive_of(of_one(found, _file(node)), authorities, self._base.keyfiles(node)) for node in systems
+        }
         served = self._artifacts(f"{pool}-initrds", {_archive(node): text for node, text in archives.items()})
         return {
             node: self._prepared(node, system, uploaded, served, archives[node]) for node, system in systems.items()
@@ -233,7 +237,7 @@ class Installers:
         """The Ignition of the live system that installs a machine."""
 
         def render(found: list[Any]) -> str:
-            generation, key, seed, bootstrap, pointer = found
+            generation, key, seed, bootstrap, pointer, keyfiles = found
             plan = installer.InstallPlan(
                 cluster=self._settings.domain,
                 machine=node.fqdn,
@@ -248,6 +252,7 @@ class Installers:
                 consoles=consoles(self._boot),
                 kernel_arguments=self._settings.kernel_arguments(node.name),
                 network=self._base.site.network(node),
+                keyfiles=keyfiles,
                 authorities=self._settings.artifacts.authorities,
             )
             return installer.live_config(
@@ -264,6 +269,7 @@ class Installers:
             keys.host_key_seed,
             bootstrap,
             None if self._base.platform.delivers_user_data else system.pointer,
+            self._base.keyfiles(node),
         )
         return pulumi.Output.secret(found).apply(render)
 
@@ -285,10 +291,19 @@ class Installers:
         )
 
 
-def archive_of(source: pulumi.Output[ignition.Source], authorities: Sequence[str]) -> pulumi.Output[str]:
-    """The archive that has a live system take an uploaded config, from a server of these authorities (PEM)."""
+def archive_of(
+    source: pulumi.Output[ignition.Source], authorities: Sequence[str], keyfiles: pulumi.Output[Keyfiles | None]
+) -> pulumi.Output[str]:
+    """The archive that has a live system take an uploaded config, from a server of these authorities (PEM), over the
+    networks of its profiles."""
     trusted = [ignition.data_url(each) for each in authorities]
-    return source.apply(lambda found: initrd.archive(ignition.embedded(found, certificate_authorities=trusted)))
+
+    def render(found: list[Any]) -> str:
+        where, profiles = found
+        config = ignition.embedded(where, certificate_authorities=trusted)
+        return initrd.archive(config, profiles.initramfs if profiles is not None else None)
+
+    return pulumi.Output.all(source, keyfiles).apply(render)
 
 
 def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:

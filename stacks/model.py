@@ -179,12 +179,6 @@ class Settings(Section):
                 "set dns.zone to a parent of the cluster's domain",
                 at="dns.zone",
             )
-        if self.control_plane.count == 1 and self.workers.count > 0:
-            raise wrong(
-                "a single control plane machine cannot have workers here",
-                "set workers.count to 0 (single node), or controlPlane.count to 3",
-                at="workers.count",
-            )
         if isinstance(self.api_address, ExternalApi) and not self.machine_config_server.allowed_networks:
             raise wrong(
                 "the load balancer's own addresses are not let in to port 22623, and no machine could get its"

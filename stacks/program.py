@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pulumi
@@ -93,8 +94,10 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         workers_installed = steps.installation(base, files, "worker-installation", workers, dns, after=lent)
         worker_checks = steps.pool_checks(base, "worker-checks", workers, workers_installed, bootstrap)
 
-    # A worker may be installed only when the bootstrap machine has given its server back.
-    joining = [formed, *(workers_installed.installed if workers_installed else ())]
+    # A worker may be installed only when the bootstrap machine has given its server back, and a control plane machine
+    # may be added to a cluster that is formed.
+    installed = [pool.installed for pool in (control_plane_installed, workers_installed) if pool is not None]
+    joining = [formed, *chain.from_iterable(installed)]
     alone = [*([removal.resource] if removal else stands), dns.ingress_records]
     ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
     passed = worker_checks.passed if worker_checks else []

@@ -28,6 +28,9 @@ from metal_ipi.stacks.boot_files import BootFiles, PoolBoot
 from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION
 from metal_ipi.stacks.service_addresses import announcing_role
 
+_BEFORE_GROWTH = 3
+"""A control plane that has more machines may have had fewer before."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedPool:
@@ -97,6 +100,7 @@ def cluster_dns(
             ttl=settings.dns.ttl,
             control_plane=control_plane.pool.addresses,
             workers=workers.pool.addresses,
+            schedulable=base.stage.schedulable,
             bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
             api_address=base.api_address,
             reverse_zones=settings.dns.reverse_zones,
@@ -184,7 +188,11 @@ def machine_config_gate(
     checked: PoolChecks,
     installation: PoolInstallation | None,
 ) -> Gate:
-    """Declare the gate behind which the control plane lets nobody but the cluster have machine configuration."""
+    """Declare the gate behind which the control plane lets nobody but the cluster have machine configuration.
+
+    Of a cluster that stands, a control plane machine that joins is let in by the others, before it can be reached.
+    """
+    reachable = [] if base.stage.formed else [checked.reachable]
     return machine_config_access.gate(
         "machine-config-access",
         control_plane.machines,
@@ -193,7 +201,7 @@ def machine_config_gate(
         timeout=base.settings.timeouts.machines_reachable,
         address=base.api_address,
         triggers=list(installation.generations.values()) if installation else (),
-        opts=pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=[checked.reachable])),
+        opts=pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=reachable)),
     )
 
 
@@ -245,6 +253,7 @@ def completion_gates(
                 credentials=credentials,
                 names=[node.fqdn for node in machines],
                 addresses=node_addresses(machines),
+                etcd_members=count if (count := base.settings.control_plane.count) > _BEFORE_GROWTH else None,
                 logs=logs,
             ),
             timeout_seconds=timeouts.nodes_ready,

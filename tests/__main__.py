@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import IO
 
+from lab import setup
+from lab.kubernetes import programs
 from tests import browser
 from tests.lab.hub import hub
 
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
 
     browser.set_up(print)
     hub.set_up(print)
+    if not isinstance(programs.find(), str):
+        setup.announcing(print)
     # A user's Python compiles a module once; the copies that tests make of the project have it from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)
     with contextlib.ExitStack() as files:

@@ -31,6 +31,7 @@ def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None
         installer=installer(layout, asked, document),
         rack=None if stackfile.is_hub(document) else stackfile.rack(document),
         kube_vip=stackfile.announces(document),
+        metallb=stackfile.uses_metallb(document),
         small_kubernetes=stackfile.wants_small_kubernetes(document),
     )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tools import choices, engine, stackfile
+from tools import choices, engine, nmstate, stackfile
 from tools.choices import Asked
 from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
@@ -30,6 +30,7 @@ def setup(layout: Layout, asked: Asked) -> None:
     """Build or install what the other commands need: the engine, and for a lab stack the lab's packages and images."""
     document = stackfile.read(layout.stack_file)
     engine.ensure(say)
+    nmstate.ensure(document)
     wanted = choices.lab(layout, asked, document)
     if wanted is not None:
         Facility(layout=layout).setup(wanted)
@@ -186,6 +187,8 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Run an operation, in the lab for a lab stack; `up` brings the hub up first that a stack has its servers from."""
     document = stackfile.read(layout.stack_file)
+    if operation == "up":
+        nmstate.ensure(document)
     if stackfile.lab_machines(document) is None:
         _inner(layout, operation, is_lab=False)
         return

@@ -30,6 +30,8 @@ class Wanted:
     """So many servers with a BMC; 0: machines are ordered; None: what a running lab has, else as 0."""
     kube_vip: bool
     """Whether machines announce the API's address."""
+    metallb: bool
+    """Whether nodes announce the addresses of services."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
 
@@ -49,8 +51,10 @@ class Facility:
 
     def setup(self, wanted: Wanted, *, hub: bool = False) -> None:
         """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
-        more = [*(["--kube-vip"] if wanted.kube_vip else []), *(["--hub"] if hub else [])]
-        self._call("setup", *wanted.options, *more, what="the lab could not be set up")
+        more = {"--kube-vip": wanted.kube_vip, "--metallb": wanted.metallb, "--hub": hub}
+        self._call(
+            "setup", *wanted.options, *(name for name, so in more.items() if so), what="the lab could not be set up"
+        )
 
     def up(self, wanted: Wanted) -> dict[str, Any]:
         """Start the lab, or find it running; returns its facts."""

@@ -5,12 +5,16 @@ It is imported once it is asked for: that takes a second of processor time, and 
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+
+from binaries.crate import NMSTATECTL
 
 
 def import_from(root: Path) -> None:
@@ -20,8 +24,9 @@ def import_from(root: Path) -> None:
 
 
 def import_program(root: Path) -> Callable[[], object]:
-    """The program of a project: `main` of its stacks/program.py."""
+    """The program of a project: `main` of its stacks/program.py. It finds on PATH what it starts."""
     import_from(root)
+    _put_on_path()
     # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
     try:
@@ -31,6 +36,13 @@ def import_program(root: Path) -> Callable[[], object]:
             raise
         module = import_module("stacks.program")  # a commit of before, which a preview report compares with
     return module.main
+
+
+def _put_on_path() -> None:
+    """Have this process find the nmstatectl in the cache, where there is no other."""
+    found = NMSTATECTL.cached()
+    if found is not None and shutil.which(NMSTATECTL.name) is None:
+        os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), str(found.parent))))
 
 
 def load_program(root: Path) -> Callable[[], object]:

@@ -120,9 +120,20 @@ def wants_small_kubernetes(document: Tree) -> bool:
     return _section(document, "lab").get("kubernetes") == "small"
 
 
+def has_host_networks(document: Tree) -> bool:
+    """Whether a server has networks of its own."""
+    servers = _section(document, "platform").get("servers")
+    return any(isinstance(each, dict) and each.get("networkConfig") for each in servers or ())
+
+
 def announces(document: Tree) -> bool:
     """Whether the API has an address that machines announce over BGP."""
     return _section(document, "apiAddress").get("type") == "kube-vip"
+
+
+def uses_metallb(document: Tree) -> bool:
+    """Whether the addresses of services are MetalLB's to announce."""
+    return str(_section(document, "serviceAddresses").get("type")).startswith("metallb-")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +149,8 @@ _NO_LIBVIRT = Obstacle(
     remedy="use libvirt machines, or platform.bootstrap of type lend",
 )
 _NO_BGP = Obstacle(
-    why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: they speak no BGP",
+    why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: none can have the"
+    " API's address for itself",
     remedy="use libvirt machines, or apiAddress of type dns-round-robin",
 )
 _OTHER_ARCHITECTURE = Obstacle(
@@ -147,16 +159,15 @@ _OTHER_ARCHITECTURE = Obstacle(
 )
 
 _NO_OPERATOR = Obstacle(
-    why="metal-ipi:serviceAddresses.install is true, and nothing runs on the lab's nodes: no operator would be"
-    " ready; the lab's API has MetalLB's types",
+    why="metal-ipi:serviceAddresses.install is true, and the lab has no catalogue to install an operator from;"
+    " MetalLB is there already",
     remedy="set it to false",
 )
 
 
 def obstacle(document: Tree, machines: str) -> Obstacle | None:
     """Why the stack cannot have `simulated` machines, or `libvirt` ones; None when it can."""
-    services = _section(document, "serviceAddresses")
-    if str(services.get("type")).startswith("metallb-") and services.get("install", True) is True:
+    if uses_metallb(document) and _section(document, "serviceAddresses").get("install", True) is True:
         return _NO_OPERATOR
     if machines == "simulated":
         return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None

@@ -1,4 +1,5 @@
-"""The archive that gives a live system its Ignition: unpacked after the initramfs, into the same tree.
+"""The archive that gives a live system its Ignition, and profiles of NetworkManager where it has networks of its own:
+unpacked after the initramfs, into the same tree.
 
 Format and place are those of `coreos-installer pxe ignition wrap`: a newc archive with the file /config.ign (its
 src/live/embed.rs, src/io/initrd.rs). coreos-ignition-setup-user.sh in the live initramfs (fedora-coreos-config,
@@ -11,18 +12,24 @@ and pins it by hash.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from metal_ipi.provider.types import IGNITION_FILE, initramfs_archive
 
 NAME = "config"
 """What the archive is called on iPXE's command line, and in `initrd=`."""
 
 
-def archive(config: str) -> str:
+def archive(config: str, files: Mapping[str, str] | None = None) -> str:
     """A newc archive (cpio(5)) with a config at the place where CoreOS's live initramfs looks for one.
 
-    It is not compressed and the config is ASCII, so the archive is text, NUL characters included: it is uploaded like
-    any other file. Raises ValueError for a config that is not ASCII.
+    It is not compressed and all of it is ASCII, so the archive is text, NUL characters included: it is uploaded like
+    any other file. Raises ValueError for what is not ASCII.
+
+    Args:
+        files: more of them, by path without a leading slash.
     """
-    if not config.isascii():
+    texts = {IGNITION_FILE: config, **(files or {})}
+    if not all(text.isascii() for text in texts.values()):
         raise ValueError("a config in an archive must be ASCII")
-    return initramfs_archive({IGNITION_FILE: config.encode()}).decode()
+    return initramfs_archive({path: text.encode() for path, text in texts.items()}).decode()

@@ -17,6 +17,7 @@ umask 022
 . /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256
 rules=/etc/metal-ipi/install-rules.json
 pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0019
+by_mac=/etc/metal-ipi/network-by-mac # profiles with @MAC address@ for names of cards: docs/adr/0085
 authorities=/etc/metal-ipi/ca.pem # there only if the boot server's authority is none that this system trusts
 state=/run/metal-ipi
 mib=1048576
@@ -371,6 +372,45 @@ wipe_others() {
     done
 }
 
+# The installed system's profiles are bound to names of interfaces, which are known here only. They become files of its
+# first boot's initramfs (coreos-installer, network-dir), and of its Ignition (docs/adr/0030).
+bind_network() {
+    local card mac file text config profiles='[]'
+    local -A names=()
+    if [ ! -d "$by_mac" ]; then return; fi
+    step='finding the network cards'
+    for card in /sys/class/net/*; do
+        if [ ! -e "$card/device" ]; then continue; fi # bonds and VLANs have none
+        read -r mac <"$card/address"
+        if [ -e "$card/bonding_slave/perm_hwaddr" ]; then read -r mac <"$card/bonding_slave/perm_hwaddr"; fi
+        names[$mac]=${card##*/}
+    done
+    mkdir -p "${by_mac%-by-mac}"
+    for file in "$by_mac"/*; do
+        text=$(<"$file")
+        while [[ $text =~ @([0-9a-f:]{17})@ ]]; do
+            mac=${BASH_REMATCH[1]}
+            [ -n "${names[$mac]-}" ] || fail "this machine has no network card with the MAC address $mac; it has:\
+ $(for mac in "${!names[@]}"; do echo "$mac (${names[$mac]})"; done | sort | paste -sd, | sed 's/,/, /g')" \
+                'correct the interfaces of this server in platform.servers'
+            text=${text//"@$mac@"/"${names[$mac]}"}
+        done
+        (umask 077 && printf '%s\n' "$text" >"${by_mac%-by-mac}/${file##*/}")
+        profiles=$(jq -c --arg name "${file##*/}" --arg text "$text" '. + [{overwrite: true, mode: 384,
+            path: "/etc/NetworkManager/system-connections/\($name)",
+            contents: {source: "data:;base64,\("\($text)\n" | @base64)"}}]' <<<"$profiles")
+    done
+    for config in /etc/metal-ipi/disk.ign "$pointer"; do
+        if [ ! -e "$config" ]; then continue; fi
+        (
+            umask 077 # it may have keys
+            jq -c --argjson profiles "$profiles" '.storage.files |= ((. // [] | map(select(.path
+                | IN($profiles[].path) | not))) + $profiles)' "$config" >"$state/ignition.new"
+        )
+        cat "$state/ignition.new" >"$config"
+    done
+}
+
 # bootkube leaves the Ignition of a control plane machine with all that the cluster is by then. Our pointer merges it.
 await_bootkube() {
     local master=/opt/openshift/master.ign
@@ -439,6 +479,7 @@ check_content
 check_expiry
 choose_others
 check_others
+bind_network
 fetch_image
 await_bootkube
 claim_device

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from metal_ipi.components.boot.host_keys import HostKey
+from metal_ipi.components.boot.host_network import HostNetwork, Keyfiles
 from metal_ipi.components.boot.ignition import IgnitionError, NodeFile, NodeLink, NodeUnit, Source, config, data_url
 from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import Artifact
@@ -40,6 +41,8 @@ _POINTER = "/etc/metal-ipi/pointer.ign"
 _DISK = "/etc/metal-ipi/disk.ign"
 """The disk's Ignition, part of the live system's own: coreos-installer fetches nothing, whomever the system trusts."""
 _PROFILES = "/etc/metal-ipi/network"
+_BY_MAC = "/etc/metal-ipi/network-by-mac"
+"""Profiles with `@<MAC address>@` for the names of cards; install.sh makes those in `_PROFILES` of them."""
 _AUTHORITIES = "/etc/metal-ipi/ca.pem"
 """Whom curl trusts besides those whom the system trusts."""
 _INSTALL_TO_DISK = "install-to-disk.service"
@@ -65,7 +68,7 @@ class Runs:
     """Its Ignition pointer, without the marker and without the network's profile."""
     install_device: Rules
     """Which disk it is on."""
-    network: StaticNetwork | None = None
+    network: StaticNetwork | HostNetwork | None = None
     """Its network, where no DHCP server tells it."""
     authorities: tuple[str, ...] = ()
     """Certificates (PEM) of the boot server's authority. They say how something is fetched, not what: they do not
@@ -90,7 +93,7 @@ class Runs:
         The network counts as the kernel arguments that once carried it: a machine that was installed with those is not
         installed anew for having the same network by a profile (docs/adr/0030).
         """
-        network = self.network.arguments if self.network is not None else ()
+        network = self.network.counted if self.network is not None else ()
         parts = {
             "release": self.release,
             "kernelArguments": [*self.kernel_arguments, *network],
@@ -172,6 +175,8 @@ class InstallPlan:
     """Further kernel arguments of the installed system."""
     network: StaticNetwork | None = None
     """The installed system's network, where no DHCP server tells it."""
+    keyfiles: Keyfiles | None = None
+    """The same of a machine with networks of its own; not both."""
     authorities: tuple[str, ...] = ()
     """Certificates (PEM) of the boot server's authority, where that is none that every system trusts."""
 
@@ -197,6 +202,8 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
     if plan.network is not None:
         name = plan.network.profile.path.rpartition("/")[2]
         files.append(NodeFile(path=f"{_PROFILES}/{name}", text=plan.network.profile.text, mode=0o600))
+    if plan.keyfiles is not None:
+        files += plan.keyfiles.files(_BY_MAC)
     if plan.authorities:
         files.append(NodeFile(path=_AUTHORITIES, text="".join(plan.authorities), mode=0o644))
     return config(
@@ -269,7 +276,7 @@ def installer_options(plan: InstallPlan) -> str:
     options: dict[str, Any] = {"platform": plan.platform_id, "fetch-retries": 10}
     if plan.pointer is not None:
         options["ignition-file"] = _DISK
-    if plan.network is not None:
+    if plan.network is not None or plan.keyfiles is not None:
         options |= {"copy-network": True, "network-dir": _PROFILES}
     if plan.consoles:
         options["console"] = list(plan.consoles)

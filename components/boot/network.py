@@ -77,6 +77,11 @@ class StaticNetwork:
         )
 
     @property
+    def counted(self) -> tuple[str, ...]:
+        """What stands for it in a machine's generation."""
+        return self.arguments
+
+    @property
     def profile(self) -> NodeFile:
         """The same as NetworkManager's keyfile, for an installed system."""
         text = _KEYFILE.format(

@@ -44,6 +44,8 @@ class Expectation:
     """The CoreOS release; None for a node that was left on another one."""
     kernel_arguments: tuple[str, ...]
     """Arguments that must be on the kernel's command line."""
+    links: tuple[str, ...] = ()
+    """Bonds and VLANs that must be there, as `HostNetwork.links`."""
     generation: str | None = None
     """Which generation must be installed on its disk; None for a node that runs from memory."""
 
@@ -104,6 +106,7 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
         "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
+        **({"EXPECTED_LINKS": " ".join(expectation.links)} if expectation.links else {}),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join(lines) + "\n" + _SCRIPT

@@ -27,6 +27,8 @@ class ClusterDnsArgs:
     """Address by full node name."""
     workers: Mapping[str, pulumi.Input[str]]
     """Address by full node name."""
+    schedulable: bool = False
+    """Whether the control plane takes pods beside workers."""
     bootstrap: tuple[str, pulumi.Input[str]] | None = None
     """The bootstrap machine's full name and address; None where there is no such machine."""
     api_address: pulumi.Input[str] | None = None
@@ -57,7 +59,9 @@ class ClusterDns(pulumi.ComponentResource):
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
         temporary = _temporary(args)
         lasting = api_records(domain=args.domain, control_plane=args.control_plane, api_address=args.api_address)
-        ingress = ingress_records(domain=args.domain, control_plane=args.control_plane, workers=args.workers)
+        ingress = ingress_records(
+            domain=args.domain, control_plane=args.control_plane, workers=args.workers, schedulable=args.schedulable
+        )
         self._lasting = [*lasting, *ingress]
         self.to_withdraw = []
         self.records = self.ingress_records = self.bootstrap_records = self

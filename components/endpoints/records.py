@@ -41,10 +41,11 @@ def api_records(
 
 
 def ingress_records(
-    *, domain: str, control_plane: Mapping[str, Address], workers: Mapping[str, Address]
+    *, domain: str, control_plane: Mapping[str, Address], workers: Mapping[str, Address], schedulable: bool = False
 ) -> tuple[Record[Address], ...]:
-    """What its users need: the workers' names, and the machines that take ingress."""
-    ingress = tuple(workers.values()) or tuple(control_plane.values())
+    """What its users need: the workers' names, and the machines that take ingress. `schedulable`: the control plane
+    takes pods, and routers among them, whether there are workers or not."""
+    ingress = (*workers.values(), *(control_plane.values() if schedulable or not workers else ()))
     return (Record(name=f"*.apps.{domain}", type="A", values=ingress), *_nodes(workers))
 
 

@@ -66,7 +66,7 @@ def install_config(
     Args:
         cluster_name, base_domain: together the cluster's domain.
         architecture: CoreOS's name, `x86_64` or `aarch64`.
-        control_plane: how many control plane machines, 1 or 3.
+        control_plane: how many control plane machines: 1, 3, 4 or 5.
         workers: how many workers. With 0 the installer lets pods run on the control plane, the routers of `*.apps`
             among them (pkg/asset/manifests/scheduler.go), so it must be 0 exactly where `*.apps` names the control
             plane. On platform none no machine comes of the number (pkg/asset/machines/worker.go).

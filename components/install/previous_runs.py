@@ -40,6 +40,8 @@ class PreviousRuns:
     """Public addresses of machines, by short host name."""
     has_control_plane: bool = False
     """Whether a machine of the control plane was ordered, or claimed."""
+    machines: frozenset[str] = frozenset()
+    """All machines that were, by short host name."""
 
 
 def previous_runs(*, assets: str, gate: str, keys: str, control_plane: Sequence[Node]) -> PreviousRuns:
@@ -66,6 +68,7 @@ def previous_runs(*, assets: str, gate: str, keys: str, control_plane: Sequence[
         host_key_seed=str(access.get("hostKeySeed") or ""),
         addresses={str(each["hostname"]): str(each["publicIpv4"]) for each in machines if each.get("publicIpv4")},
         has_control_plane=any(each["hostname"] == node.hostname for each in machines for node in control_plane),
+        machines=frozenset(str(each["hostname"]) for each in machines),
     )
 
 

@@ -58,13 +58,14 @@ def changed_manifests(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
 
 
 def _compared(text: Any) -> dict[str, Any]:
-    """install-config.yaml, as far as another one makes other assets. Of the workers' number only 0 is special: there
-    the control plane takes the pods (pkg/asset/manifests/scheduler.go)."""
+    """install-config.yaml, as far as another one makes other assets. Of the workers' number 0 is special, where the
+    control plane takes the pods (pkg/asset/manifests/scheduler.go), and 1, which is not highly available (topologies.go
+    there)."""
     tree: Any = yaml.safe_load(text) if isinstance(text, str) else None
     if not isinstance(tree, dict):
         return {}
     config = cast("dict[str, Any]", tree)
-    pools = [{**pool, "replicas": bool(pool.get("replicas"))} for pool in config.get("compute") or ()]
+    pools = [{**pool, "replicas": min(pool.get("replicas") or 0, 2)} for pool in config.get("compute") or ()]
     return {**config, "compute": pools}
 
 

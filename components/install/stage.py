@@ -43,6 +43,9 @@ class Stage:
     """Why nobody knows whether the cluster is formed; empty: it is known. While it is not, nothing goes."""
     fingerprint: str = ""
     """What names the assets of a cluster in doubt."""
+    schedulable: bool = False
+    """Whether the cluster was installed without workers: its control plane takes pods, also beside workers that were
+    added."""
     manifests: tuple[str, ...] = ()
     """The names of the user's manifests that were changed since the cluster was made with them."""
 

@@ -11,7 +11,14 @@ from pathlib import Path
 
 from metal_ipi.components.provisioning import configuration, files, metrics, objects
 from metal_ipi.components.provisioning.configuration import API, CONDUCTORS
-from metal_ipi.components.provisioning.contract import API_PORT, FILES_PORT, RPC_PORT, IronicArgs, LoadBalancer
+from metal_ipi.components.provisioning.contract import (
+    API_PORT,
+    FILES_PORT,
+    RPC_PORT,
+    GivenDatabase,
+    IronicArgs,
+    LoadBalancer,
+)
 from metal_ipi.components.provisioning.objects import Object
 
 NAME = "ironic"
@@ -27,6 +34,8 @@ _ALIVE = Path(__file__).with_name("alive.py")
 _ALIVE_PATH = f"/etc/ironic/{_ALIVE.name}"
 _RAMDISK_LOGS = Path(__file__).with_name("ramdisk_logs.py")
 _RAMDISK_LOGS_PATH = f"/etc/ironic/{_RAMDISK_LOGS.name}"
+_REACH = Path(__file__).with_name("reach_database.py")
+_REACH_PATH = f"/etc/ironic/{_REACH.name}"
 _REACHES_DATABASE = ("/etc/ironic/secrets/secrets.conf", "/etc/ironic/database/ca.crt")
 _AUTHORITIES = "authorities.pem"
 _AUTHORITIES_PATH = f"/etc/ironic/{_AUTHORITIES}"
@@ -40,6 +49,7 @@ def config_map(args: IronicArgs) -> Object:
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
         "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
         _ALIVE.name: _ALIVE.read_text(),
+        **({_REACH.name: _REACH.read_text()} if isinstance(args.database, GivenDatabase) else {}),
         **({_RAMDISK_LOGS.name: _RAMDISK_LOGS.read_text()} if args.ramdisk.kernel else {}),
         **({_AUTHORITIES: args.ca} if args.ca else {}),
     }
@@ -225,6 +235,18 @@ def _volumes() -> list[Object]:
         objects.of_secret("database-ca", DATABASE_CA),
         objects.empty("tmp"),
     ]
+
+
+def database_job(args: IronicArgs, *, changes: object) -> Object:
+    """Says what is wrong with a database that is given, and fails at once. The next `up` runs it again."""
+    command = ["python3", _REACH_PATH, *_REACHES_DATABASE]
+    mounts = [*_reads(), objects.file("config", _REACH_PATH)]
+    container = objects.container("database", args.images.ironic, command, mounts)
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": _volumes()}
+    made_of = {"metal-ipi/made-of": changes}
+    found = objects.job(f"{NAME}-database", args.namespace, f"{NAME}-database", spec, made_of, again=0)
+    found["metadata"]["annotations"] = {"pulumi.com/replaceUnready": "true"}
+    return found
 
 
 def schema_job(args: IronicArgs, *, changes: object) -> Object:

@@ -77,7 +77,7 @@ class GivenTls:
 
 @dataclass(frozen=True, kw_only=True)
 class MadeTls:
-    """Certificates of an authority of the stack's own; an `up` near their end renews them."""
+    """Certificates of an authority of the stack's own; the hub renews them near their end."""
 
     valid_days: int = 397
     renew_before_days: int = 60

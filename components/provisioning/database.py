@@ -9,6 +9,7 @@ from metal_ipi.components.provisioning.objects import Object
 NAME = "database"
 SCHEMA = "ironic"
 """The name of Ironic's database."""
+TLS = "database-tls"
 SETUP = "database-setup"
 """The Secret with the statements that a start, or a rotation, carries out."""
 _DATA = "/var/lib/mysql"
@@ -38,6 +39,18 @@ if [ ! -e {_DATA}/data/ready ]; then
     mariadb-install-db --no-defaults --datadir={_DATA}/data --auth-root-authentication-method=normal --skip-test-db
     touch {_DATA}/data/ready
 fi
+renewed() {{
+    # The server reads a renewed certificate when it is told to; connections that there are stay.
+    known=$(cksum < /etc/database/tls/tls.crt)
+    while sleep 5; do
+        now=$(cksum < /etc/database/tls/tls.crt)
+        if [ "$now" != "$known" ] && mariadb --defaults-file=/etc/database/setup/local.cnf -e 'FLUSH SSL'; then
+            echo 'the certificate was renewed, and is served from now on'
+            known=$now
+        fi
+    done
+}}
+renewed &
 exec mariadbd --defaults-file=/etc/database/server/server.cnf
 """
 
@@ -102,6 +115,11 @@ def client(username: str, password: str, namespace: str) -> str:
     )
 
 
+def local_client(password: str) -> str:
+    """The option file for the server's own pod."""
+    return f"[client]\nsocket={_SOCKET}\nuser=root\npassword={password}\n"
+
+
 def service(args: IronicArgs) -> Object:
     """Its name in the hub's DNS."""
     ports = [{"name": "mysql", "port": DATABASE_PORT, "targetPort": "mysql"}]
@@ -110,8 +128,8 @@ def service(args: IronicArgs) -> Object:
     )
 
 
-def server(args: IronicArgs, database: OwnDatabase, *, made_of: object) -> Object:
-    """The server. `made_of` changes with its certificate: it is started again then."""
+def server(args: IronicArgs, database: OwnDatabase) -> Object:
+    """The server."""
     # It answers whoever asks that it is alive, also without an account.
     ping = ["mariadb-admin", "--no-defaults", f"--socket={_SOCKET}", "ping"]
     answers = {"exec": {"command": ping}, "periodSeconds": 5, "timeoutSeconds": 5}
@@ -137,13 +155,13 @@ def server(args: IronicArgs, database: OwnDatabase, *, made_of: object) -> Objec
         objects.empty("run"),
         objects.empty("tmp"),
         objects.of_map("server", NAME),
-        objects.of_secret("setup", SETUP, {"start.sql": "start.sql"}),
-        objects.of_secret("tls", f"{NAME}-tls", {"tls.crt": "tls.crt", "tls.key": "tls.key"}),
+        objects.of_secret("setup", SETUP, {name: name for name in ("start.sql", "local.cnf")}),
+        objects.of_secret("tls", TLS, {"tls.crt": "tls.crt", "tls.key": "tls.key"}),
     ]
     template = objects.pod(
         NAME,
         {"containers": [container], "volumes": volumes, "terminationGracePeriodSeconds": 60},
-        {"metal-ipi/made-of": made_of},
+        {"metal-ipi/made-of": objects.digest(_SERVER, _START)},
     )
     return objects.manifest(
         "StatefulSet",
@@ -184,7 +202,7 @@ def accounts_job(args: IronicArgs) -> Object:
         objects.of_secret(
             "setup", SETUP, {name: name for name in ("client.cnf", "previous.cnf", "start.sql", "accounts.sql")}
         ),
-        objects.of_secret("ca", f"{NAME}-tls", {"ca.crt": "ca.crt"}),
+        objects.of_secret("ca", TLS, {"ca.crt": "ca.crt"}),
     ]
     return objects.job(
         f"{NAME}-accounts-{args.rotation}",

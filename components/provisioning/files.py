@@ -5,10 +5,10 @@ from __future__ import annotations
 
 def nginx_conf(root: str, port: int, *, tls: bool) -> str:
     """The configuration of a server that hands out files, and lists none."""
-    listen = f"listen {port} ssl;\n        ssl_certificate /etc/files/tls/tls.crt;\n" if tls else f"listen {port};\n"
-    keys = (
-        "        ssl_certificate_key /etc/files/tls/tls.key;\n        ssl_protocols TLSv1.2 TLSv1.3;\n" if tls else ""
-    )
+    # Files that are named by a variable are read for each connection: a renewed certificate is served at once.
+    pair = "    map $ssl_server_name $pair {\n        default /etc/files/tls/tls;\n    }\n" if tls else ""
+    listen = f"listen {port} ssl;\n        ssl_certificate $pair.crt;\n" if tls else f"listen {port};\n"
+    keys = "        ssl_certificate_key $pair.key;\n        ssl_protocols TLSv1.2 TLSv1.3;\n" if tls else ""
     return f"""worker_processes 1;
 error_log stderr notice;
 pid /tmp/nginx.pid;
@@ -25,7 +25,7 @@ http {{
     types {{ }}
     default_type application/octet-stream;
     sendfile on;
-    server {{
+{pair}    server {{
         {listen}{keys}        root {root};
         autoindex off;
         location = /healthz {{

@@ -28,11 +28,12 @@ def listed(args: IronicArgs, cache: ImageCache) -> Object:
 
 def program(args: IronicArgs) -> Object:
     """The fetcher's program, and what the web server reads."""
-    data = {
-        "fetch.py": _PROGRAM.read_text(),
-        "nginx.conf": files.nginx_conf(f"{_ROOT}/ready", IMAGES_PORT, tls=not args.plain_boot_files),
-    }
+    data = {"fetch.py": _PROGRAM.read_text(), "nginx.conf": _nginx_conf(args)}
     return objects.manifest("ConfigMap", IMAGES, args.namespace, IMAGES, data=data)
+
+
+def _nginx_conf(args: IronicArgs) -> str:
+    return files.nginx_conf(f"{_ROOT}/ready", IMAGES_PORT, tls=not args.plain_boot_files)
 
 
 def volume(args: IronicArgs, cache: ImageCache) -> Object:
@@ -41,7 +42,7 @@ def volume(args: IronicArgs, cache: ImageCache) -> Object:
     return objects.manifest("PersistentVolumeClaim", IMAGES, args.namespace, IMAGES, spec=spec)
 
 
-def deployment(args: IronicArgs, *, made_of: object) -> Object:
+def deployment(args: IronicArgs) -> Object:
     """The fetcher, and the web server beside it. It is ready when all that is listed is there."""
     mounts = [objects.mount("images", _ROOT), objects.mount("tmp", "/tmp")]  # noqa: S108 - a path in a container
     fetcher = objects.container(
@@ -75,6 +76,7 @@ def deployment(args: IronicArgs, *, made_of: object) -> Object:
         objects.of_map("list", LIST),
         objects.of_secret("tls", "ironic-tls", {"tls.crt": "tls.crt", "tls.key": "tls.key"}),
     ]
+    made_of = objects.digest(_nginx_conf(args), _PROGRAM.read_text())
     template = objects.pod(
         IMAGES, {"containers": [fetcher, server], "volumes": volumes}, {"metal-ipi/made-of": made_of}
     )

@@ -22,6 +22,10 @@ API_VERSIONS: Mapping[str, str] = {
     "Deployment": "apps/v1",
     "DaemonSet": "apps/v1",
     "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "ServiceAccount": "v1",
+    "Role": "rbac.authorization.k8s.io/v1",
+    "RoleBinding": "rbac.authorization.k8s.io/v1",
     "NetworkPolicy": "networking.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "PodMonitor": "monitoring.coreos.com/v1",
@@ -160,11 +164,17 @@ def published(chosen: Mapping[str, str], name: str, port: int, where: int | str)
 
 
 def job(
-    name: str, namespace_: str, component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] | None = None
+    name: str,
+    namespace_: str,
+    component: str,
+    spec: Mapping[str, Any],
+    annotations: Mapping[str, Any] | None = None,
+    *,
+    again: int = 30,
 ) -> Object:
     """A job that is tried again until it succeeds, with a limit that names no time: the `up` that waits has one."""
     template = pod(component, {"restartPolicy": "OnFailure", **spec}, annotations)
-    return manifest("Job", name, namespace_, component, spec={"backoffLimit": 30, "template": template})
+    return manifest("Job", name, namespace_, component, spec={"backoffLimit": again, "template": template})
 
 
 def digest(*texts: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,8 +14,10 @@ from pulumi_kubernetes.batch import v1 as batch
 from pulumi_kubernetes.core import v1 as core
 from pulumi_kubernetes.networking import v1 as networking
 from pulumi_kubernetes.policy import v1 as policy
+from pulumi_kubernetes.rbac import v1 as rbac
 
 from metal_ipi.components.provisioning import (
+    certificates,
     conductors,
     configuration,
     database,
@@ -25,7 +28,7 @@ from metal_ipi.components.provisioning import (
     objects,
     operator_resource,
 )
-from metal_ipi.components.provisioning.contract import GivenDatabase, GivenTls, IronicArgs, MadeTls, Operator
+from metal_ipi.components.provisioning.contract import GivenDatabase, GivenTls, IronicArgs, Operator
 from metal_ipi.components.provisioning.objects import Object
 from metal_ipi.provider.types import ServiceCredentials, ServiceCredentialsArgs
 
@@ -38,6 +41,10 @@ _KINDS: Mapping[str, Callable[..., pulumi.CustomResource]] = {
     "StatefulSet": apps.StatefulSet,
     "Deployment": apps.Deployment,
     "Job": batch.Job,
+    "CronJob": batch.CronJob,
+    "ServiceAccount": core.ServiceAccount,
+    "Role": rbac.Role,
+    "RoleBinding": rbac.RoleBinding,
     "NetworkPolicy": networking.NetworkPolicy,
     "PodDisruptionBudget": policy.PodDisruptionBudget,
 }
@@ -73,9 +80,11 @@ class IronicService(pulumi.ComponentResource):
         self._credentials = self._make_credentials()
         in_nodes_network = args.dhcp is not None or args.operator is not None
         self._space = [self._declare(objects.namespace(args.namespace, privileged=in_nodes_network))]
+        self._served = self._certificates()
         last = self._by_objects() if args.operator is None else [self._by_operator(args.operator)]
         self.endpoint = pulumi.Output.all(*(each.id for each in last)).apply(lambda _: configuration.api_url(args))
-        self.ca = pulumi.Output.from_input(self._pair("ironic")["ca.crt"])
+        given = args.tls
+        self.ca = pulumi.Output.from_input(given.ca) if isinstance(given, GivenTls) else self._credentials.ca
         self.username = pulumi.Output.unsecret(self._account("api", "username"))
         self.password = pulumi.Output.secret(self._account("api", "password"))
         self.register_outputs(
@@ -87,20 +96,27 @@ class IronicService(pulumi.ComponentResource):
         args = self._args
         policies = [self._declare(each) for each in network.policies(args)]
         secrets = self._secrets()
-        reached = [self._declare(each) for each in conductors.services(args)]
         stored = self._database()
         cached = self._image_cache()
         self._dhcp()
 
         config = self._declare(conductors.config_map(args))
-        reaches = _stand_in_for(self._connection)
-        ready = [*policies, *secrets, config]
-        schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *stored])
+        given = args.database
+        reaches = _stand_in_for(self._connection, given.ca if isinstance(given, GivenDatabase) else "")
+        ready = [*policies, *secrets, *self._served, config]
+        checked: list[pulumi.Resource] = []
+        if isinstance(args.database, GivenDatabase):
+            checked = [self._declare(conductors.database_job(args, changes=reaches), after=ready)]
+        # A Service waits for its pods: where there will be none, `up` must not.
+        reached = [self._declare(each, after=checked) for each in conductors.services(args)]
+        schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *checked, *stored])
         self._declare(conductors.disruption_budget(args))
         if args.metrics is not None and args.metrics.monitor:
             self._declare(metrics.pod_monitor(args, args.metrics, conductors.NAME))
         # All that conductors read only when they start.
-        changes = _stand_in_for(conductors.made_of(args), self._pair("ironic")["tls.crt"], self._connection)
+        certificate = args.tls.certificate if isinstance(args.tls, GivenTls) else self._credentials.ca
+        made_of = (conductors.made_of(args), certificates.wanted(args), certificate, self._connection)
+        changes = _stand_in_for(*made_of)
         running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
         last = [running, *reached]
         if args.pin_release is None:
@@ -121,50 +137,55 @@ class IronicService(pulumi.ComponentResource):
                 part: self._account("api", part) for part in ("username", "password", "htpasswd")
             },
             operator_resource.DATABASE_ACCOUNT: {**reached},
-            operator_resource.TLS: self._pair("ironic"),
+            **self._given_pair(),
             operator_resource.DATABASE_CA: {
                 "ca.crt": given.ca if isinstance(given, GivenDatabase) else self._credentials.ca
             },
         }
         needed = [self._secret(name, operator_resource.NAME, each) for name, each in texts.items()]
         needed += [self._declare(each) for each in operator_resource.authorities(args)]
-        needed += [*self._database(), *self._image_cache()]
+        needed += [*self._served, *self._database(), *self._image_cache()]
         return self._declare(operator_resource.ironic(args, operator), after=needed)
 
     # --- credentials -----------------------------------------------------------------------------------------------
 
     def _make_credentials(self) -> ServiceCredentials:
         args = self._args
-        tls = args.tls if isinstance(args.tls, MadeTls) else MadeTls()
         return ServiceCredentials(
             f"{self._name}-credentials",
-            ServiceCredentialsArgs(
-                certificates={
-                    "ironic": configuration.certificate_names(args),
-                    "database": database.server_name(args.namespace),
-                },
-                accounts=["api", "rpc", "ironic", "administrator"],
-                rotation=args.rotation,
-                valid_days=tls.valid_days,
-                renew_before_days=tls.renew_before_days,
-            ),
+            ServiceCredentialsArgs(accounts=["api", "rpc", "ironic", "administrator"], rotation=args.rotation),
             pulumi.ResourceOptions(parent=self),
         )
 
     def _account(self, name: str, part: str) -> pulumi.Output[str]:
         return self._credentials.accounts_made.apply(lambda made: str(made[name][part]))
 
-    def _pair(self, name: str) -> dict[str, pulumi.Input[str]]:
-        """Certificate and key of a server, and who vouches for it."""
+    def _given_pair(self) -> dict[str, dict[str, pulumi.Input[str]]]:
+        """The Secret of a certificate that somebody else makes."""
         given = self._args.tls
-        if name == "ironic" and isinstance(given, GivenTls):
-            return {"tls.crt": given.certificate, "tls.key": given.private_key, "ca.crt": given.ca}
-        made = self._credentials.certificates_made
-        return {
-            "tls.crt": made.apply(lambda all_: str(all_[name]["certificate"])),
-            "tls.key": made.apply(lambda all_: str(all_[name]["privateKey"])),
-            "ca.crt": self._credentials.ca,
+        if not isinstance(given, GivenTls):
+            return {}
+        return {conductors.TLS: {"tls.crt": given.certificate, "tls.key": given.private_key, "ca.crt": given.ca}}
+
+    def _certificates(self) -> list[pulumi.CustomResource]:
+        """What makes and renews certificates on the hub, and has made them: before anything mounts them."""
+        args = self._args
+        if not certificates.served(args):
+            return []
+        signs: dict[str, pulumi.Input[str]] = {
+            "tls.crt": self._credentials.ca,
+            "tls.key": self._credentials.ca_private_key,
         }
+        needed = [
+            self._secret(certificates.AUTHORITY, certificates.NAME, signs),
+            *(
+                self._declare(each)
+                for each in (*certificates.secrets(args), *certificates.rights(args), certificates.program(args))
+            ),
+        ]
+        self._declare(certificates.daily(args), after=needed)
+        changes = _stand_in_for(self._credentials.ca)
+        return [self._declare(certificates.first(args, changes=changes), after=needed)]
 
     @property
     def _connection(self) -> pulumi.Output[str]:
@@ -185,7 +206,7 @@ class IronicService(pulumi.ComponentResource):
         texts: dict[str, dict[str, pulumi.Input[str]]] = {
             conductors.SECRETS: {"secrets.conf": conf},
             conductors.ACCOUNTS: {**accounts},
-            conductors.TLS: self._pair("ironic"),
+            **self._given_pair(),
             conductors.DATABASE_CA: {"ca.crt": database_ca},
         }
         return [self._secret(name, conductors.NAME, each) for name, each in texts.items()]
@@ -196,25 +217,24 @@ class IronicService(pulumi.ComponentResource):
         args = self._args
         if isinstance(args.database, GivenDatabase):
             return []
-        pair = self._pair("database")
-        made_of = _stand_in_for(pair["tls.crt"])
         administrator = [self._account("administrator", part) for part in ("username", "password")]
         previous = [self._account("administrator", f"previous{part}") for part in ("Username", "Password")]
         ironic = [self._account("ironic", part) for part in ("username", "password", "previousUsername")]
         statements: dict[str, pulumi.Input[str]] = {
             "start.sql": _told(database.start_statements, *administrator),
             "client.cnf": _told(database.client, *administrator, args.namespace),
+            "local.cnf": _told(database.local_client, administrator[1]),
             "previous.cnf": _told(database.client, *previous, args.namespace),
             "accounts.sql": _told(database.account_statements, *ironic, administrator[0], previous[0]),
         }
         needed = [
-            self._secret(f"{database.NAME}-tls", database.NAME, pair),
+            *self._served,
             self._secret(database.SETUP, database.NAME, statements),
             self._declare(database.configuration(args)),
         ]
         # A Service is there when a pod of it answers: none may wait for its own.
         name = self._declare(database.service(args))
-        server = self._declare(database.server(args, args.database, made_of=made_of), after=needed)
+        server = self._declare(database.server(args, args.database), after=needed)
         return [self._declare(database.accounts_job(args), after=[server, name])]
 
     def _image_cache(self) -> list[pulumi.CustomResource]:
@@ -230,8 +250,7 @@ class IronicService(pulumi.ComponentResource):
             )
         ]
         reached = self._declare(image_cache.service(args))
-        deployed = image_cache.deployment(args, made_of=_stand_in_for(self._pair("ironic")["tls.crt"]))
-        return [reached, self._declare(deployed, after=needed)]
+        return [reached, self._declare(image_cache.deployment(args), after=[*needed, *self._served])]
 
     def _dhcp(self) -> None:
         args = self._args
@@ -241,9 +260,10 @@ class IronicService(pulumi.ComponentResource):
 
     def _secret(self, name: str, component: str, texts: Mapping[str, pulumi.Input[str]]) -> pulumi.CustomResource:
         data = {key: pulumi.Output.secret(text) for key, text in texts.items()}
-        return self._declare(
-            objects.manifest("Secret", name, self._args.namespace, component, stringData=data, type="Opaque")
-        )
+        secret = objects.manifest("Secret", name, self._args.namespace, component, stringData=data, type="Opaque")
+        if name == conductors.TLS:  # the hub may have made its content before
+            secret["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+        return self._declare(secret)
 
     def _declare(self, manifest: Object, after: Sequence[pulumi.Resource] = ()) -> pulumi.CustomResource:
         """An object on the hub, in its namespace and after what it needs."""
@@ -268,7 +288,7 @@ class IronicService(pulumi.ComponentResource):
 
 
 def _argument(key: str) -> str:
-    return "string_data" if key == "stringData" else key
+    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", key)
 
 
 def _stand_in_for(*values: Any) -> pulumi.Output[str]:

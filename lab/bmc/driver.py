@@ -14,7 +14,7 @@ from sushy_tools.emulator.resources.systems.base import AbstractSystemsDriver
 
 from lab.bmc.faults import Refused
 from lab.bmc.server import BIOS, Override, Server
-from lab.machines.base import BackendError, MachineSpec
+from lab.machines.base import BackendError, MachineSpec, cards
 
 _SECONDS = 60.0
 _T = TypeVar("_T")
@@ -127,7 +127,7 @@ class SystemsDriver(AbstractSystemsDriver):
     def get_nics(self, identity: str) -> list[dict[str, str]]:
         """Network interfaces, called by their MAC addresses."""
         self.uuid(identity)
-        return [{"id": self._spec.mac, "mac": self._spec.mac}]
+        return [{"id": mac, "mac": mac} for mac in cards(self._spec).values()]
 
     def get_simple_storage_collection(self, identity: str) -> dict[str, Any]:
         """One controller with all disks."""

@@ -24,7 +24,7 @@ BOOT_URL = f"http://{plan.BOOT_NAME}/artifacts/boot/boot.ipxe"
 
 
 def spec(identity: Identity) -> MachineSpec:
-    """A server's hardware: a disk that rotates, and a smaller one that does not."""
+    """A server's hardware: two network cards, a disk that rotates, and a smaller one that does not."""
     return MachineSpec(
         id=identity.uuid,
         hostname=identity.name,
@@ -36,8 +36,14 @@ def spec(identity: Identity) -> MachineSpec:
             Disk(serial=f"{identity.serial}A", size_mib=DISK_MIB),
             Disk(serial=f"{identity.serial}B", size_mib=2 * DISK_MIB, rotational=True),
         ),
+        further_macs=(second_mac(identity.mac),),
         boot_url=BOOT_URL,
     )
+
+
+def second_mac(mac: str) -> str:
+    """The MAC address of a server's second network card, which DHCP does not know."""
+    return f"{mac[:12]}62{mac[14:]}"
 
 
 def guest_spec(guest: Guest) -> MachineSpec:

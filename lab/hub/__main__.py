@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from lab.errors import LabError, ServiceFailed
-from lab.hub.configs import UPLINK
+from lab.hub.objects import UPLINK
 from lab.layout import Layout
 from lab.network import namespaces, plan
 

@@ -16,9 +16,6 @@ from lab.network import plan
 SOCKET = "/run/containerd/containerd.sock"
 """containerd's. /run is a directory of the hub's own."""
 
-UPLINK = "eth0"
-"""The hub's cable to the facility."""
-
 TUNABLES = {
     "vm/overcommit_memory": "1",
     "vm/panic_on_oom": "0",
@@ -35,7 +32,7 @@ keeps its own."""
 POD_FILTER = f"""table ip hub {{
   chain postrouting {{
     type nat hook postrouting priority srcnat;
-    ip saddr {plan.HUB_PODS} oifname "{UPLINK}" masquerade
+    ip saddr {plan.HUB_PODS} oifname "{objects.UPLINK}" masquerade
   }}
 }}
 """

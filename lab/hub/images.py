@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from lab import coredns, local_path
+from lab import coredns, kube_vip, local_path
 from lab.hub.layers import BootLoader, Debian, DebianFiles, Files, Program, Wheels
 from lab.hub.recipe import Recipe
 
@@ -151,4 +151,11 @@ LOCAL_PATH = Recipe(
 )
 """What makes the hub's volumes. It has a shell: the pods that make and remove directories run it."""
 
-ALL = (PAUSE, COREDNS, LOCAL_PATH, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)
+KUBE_VIP = Recipe(
+    name="kube-vip",
+    layers=(Program(path="usr/bin/kube-vip", ensure=kube_vip.KUBE_VIP.ensure, pins=kube_vip.PINS),),
+    entrypoint=("/usr/bin/kube-vip",),
+)
+"""What announces the hub's Services of type LoadBalancer."""
+
+ALL = (PAUSE, COREDNS, LOCAL_PATH, KUBE_VIP, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)

@@ -227,14 +227,14 @@ def _dns_problem() -> str | None:
 def _plug_in() -> None:
     """Wait for the cable that lab.hub plugs in, and give it the hub's address."""
     deadline = time.monotonic() + _CABLE_SECONDS
-    while not Path("/sys/class/net", configs.UPLINK).exists():
+    while not Path("/sys/class/net", objects.UPLINK).exists():
         if time.monotonic() > deadline:
             raise ServiceFailed(f"no cable is plugged in after {_CABLE_SECONDS:.0f} s")
         time.sleep(0.02)
     lines = [
         "link set lo up",
-        f"address add {plan.HUB}/{plan.INFRASTRUCTURE_PREFIX} dev {configs.UPLINK}",
-        f"link set {configs.UPLINK} up",
+        f"address add {plan.HUB}/{plan.INFRASTRUCTURE_PREFIX} dev {objects.UPLINK}",
+        f"link set {objects.UPLINK} up",
         f"route add default via {plan.GATEWAY}",
     ]
     _run(["ip", "-batch", "-"], "\n".join(lines) + "\n")

@@ -1,6 +1,6 @@
-"""What the hub's API is given before anybody uses it: DNS for Services, and storage. Pure functions.
+"""What the hub's API is given before anybody uses it: DNS for Services, storage, a load balancer. Pure functions.
 
-Both are laid out as others do it: DNS as kubeadm does, storage as local-path-provisioner's own manifests. The one
+They are laid out as others do it: DNS as kubeadm does, storage and load balancer as in their own manifests. The one
 CoreDNS does not wait before it ends: no other one is there to take over.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.hub import images
+from lab.hub.credentials import NODE
 from lab.network import plan
 
 Object = dict[str, Any]
@@ -20,6 +21,8 @@ DNS_SERVICE = str(ipaddress.ip_network(plan.HUB_SERVICES)[10])
 """The address of the Service `kube-dns`."""
 DNS_DOMAIN = "cluster.local"
 STORAGE_CLASS = "local-path"
+UPLINK = "eth0"
+"""The hub's cable to the facility."""
 
 _SYSTEM = "kube-system"
 _STORAGE = "local-path-storage"
@@ -69,7 +72,7 @@ def path(document: Object) -> str:
 
 def all_of(volumes: Path) -> list[Object]:
     """Everything, in the order in which it is applied; `volumes` is the directory that has the volumes."""
-    return [*dns(), *storage(volumes)]
+    return [*dns(), *storage(volumes), *balancer()]
 
 
 def dns() -> list[Object]:
@@ -187,6 +190,43 @@ def storage(volumes: Path) -> list[Object]:
         _object("v1", "ConfigMap", "local-path-config", _STORAGE, data=config),
         _deployment(name, _STORAGE, labels, pod),
         classed,
+    ]
+
+
+def balancer() -> list[Object]:
+    """kube-vip, which announces the address that a Service of type LoadBalancer asks for (`spec.loadBalancerIP`)."""
+    name, labels = "kube-vip", {"app": "kube-vip"}
+    reads = ("get", "list", "watch")
+    rules = [
+        _rule("", ("services/status",), ("update",)),
+        _rule("", ("services", "endpoints"), (*reads, "update")),
+        _rule("", ("nodes",), reads),
+        _rule("discovery.k8s.io", ("endpointslices",), reads),
+        _rule("coordination.k8s.io", ("leases",), (*reads, "update", "create")),
+    ]
+    settings = {
+        "svc_enable": "true",
+        "vip_arp": "true",
+        "vip_interface": UPLINK,
+        "vip_subnet": "32",
+        "cp_namespace": _SYSTEM,
+        "vip_nodename": NODE,
+        "prometheus_server": "127.0.0.1:2112",  # not for the facility
+    }
+    container = {
+        "name": name,
+        "image": images.KUBE_VIP.reference,
+        "args": ["manager"],
+        "env": [{"name": key, "value": value} for key, value in settings.items()],
+        "securityContext": {"capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]}},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+    }
+    pod = {"priorityClassName": _CRITICAL, "serviceAccountName": name, "hostNetwork": True, "containers": [container]}
+    return [
+        _object("v1", "ServiceAccount", name, _SYSTEM),
+        _object(f"{_RBAC}/v1", "ClusterRole", name, rules=rules),
+        _binding("ClusterRole", name, name, _SYSTEM),
+        _deployment(name, _SYSTEM, labels, pod),
     ]
 
 

@@ -18,9 +18,10 @@ from pathlib import Path
 import httpx
 import yaml
 
+from lab import metallb
 from lab.errors import LabError
 from lab.kubernetes import crds, namespaces
-from lab.kubernetes.access import Access, apply, define
+from lab.kubernetes.access import Access, apply, define, send
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
 from lab.kubernetes.operated import certificates, is_master, local_kubeconfig, of_node, tell
@@ -34,6 +35,7 @@ _LOG = logging.getLogger(__name__)
 _TEND_EVERY_SECONDS = 1.0
 _INSTALLED = "installed.json"
 _CONTROL_PLANE = "control-plane.json"
+_POOLS = f"/apis/metallb.io/v1beta1/namespaces/{namespaces.METALLB}/ipaddresspools"
 _CHASSIS_POLICY = Path(__file__).with_name("chassis_policy.yaml")
 _BOOTSTRAPPER = "system-bootstrap-node-bootstrapper"
 _BOOTSTRAPPERS = {
@@ -109,6 +111,8 @@ class Cluster:
         self._starting = asyncio.Lock()
         self._furnished = False
         self._tending: asyncio.Task[None] | None = None
+        self._metallb = programs and programs.metallb
+        """The manifest that is to be applied still."""
 
     def has(self, hello: NodeHello) -> bool:
         """Whether a node is of this cluster."""
@@ -230,11 +234,11 @@ class Cluster:
             self._operators.start()
 
     async def _tend(self) -> None:
-        """End namespaces that are being deleted, by any API server that runs."""
+        """End namespaces that are being deleted, and have MetalLB for whom uses it, by any API server that runs."""
         while True:
             await asyncio.sleep(_TEND_EVERY_SECONDS)
-            if self._members:
-                await asyncio.to_thread(_end_namespaces, self._members[0].access)
+            if self._members and await asyncio.to_thread(tend, self._members[0].access, self._metallb):
+                self._metallb = None
 
 
 def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -> None:
@@ -272,10 +276,17 @@ def _keep(path: Path, hello: Hello, before: Hello | None) -> Hello:
     return hello
 
 
-def _end_namespaces(access: Access) -> None:
+def tend(access: Access, manifest: Path | None) -> bool:
+    """One round; whether MetalLB is there now. It comes with the first pool: a cluster that has none is spared it."""
     try:
         with access.client() as client:
             namespaces.finish(client)
+            if manifest is None or not send(client, "GET", _POOLS, params={"limit": "1"})["items"]:
+                return False
+            for path, document in metallb.objects(manifest):
+                apply(client, path, document)
     except (httpx.HTTPError, LabError, OSError) as error:
         # The API server may be on its way out, or somebody changed what was just read: look again.
-        _LOG.warning("namespaces that are being deleted: %s", error)
+        _LOG.warning("what the lab does for a cluster: %s", error)
+        return False
+    return True

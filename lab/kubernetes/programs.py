@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import metallb
 from lab.kubernetes import build, crds, etcd_program
 
 
@@ -22,6 +23,8 @@ class Programs:
     etcd: Path
     definitions: dict[str, Path]
     """Directories of resource definitions that every cluster has, by what they are of."""
+    metallb: Path | None = None
+    """The directory of MetalLB's manifest; None where nothing can run it: nobody announces addresses of services."""
 
 
 def find() -> Programs | str:
@@ -33,7 +36,9 @@ def find() -> Programs | str:
         return f"etcd is not there: run set-up, or install the package {etcd_program.PACKAGE}"
     if apiserver is None or len(present) < len(definitions):
         return "kube-apiserver or its resource definitions are not there: run set-up"
-    return Programs(apiserver=apiserver, etcd=store, version=build.pinned(), definitions=present)
+    return Programs(
+        apiserver=apiserver, etcd=store, version=build.pinned(), definitions=present, metallb=metallb.cached()
+    )
 
 
 def ensure(report: Callable[[str], None]) -> Programs:
@@ -45,4 +50,5 @@ def ensure(report: Callable[[str], None]) -> Programs:
         etcd=store,
         version=build.pinned(),
         definitions={each.name: each.ensure() for each in crds.ALL},
+        metallb=metallb.cached(),
     )

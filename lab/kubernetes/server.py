@@ -116,6 +116,7 @@ def _command(place: Place, etcd: Etcd, executable: Path) -> list[str]:
         f"--etcd-certfile={etcd.certificate}",
         f"--etcd-keyfile={etcd.key}",
         "--authorization-mode=Node,RBAC",
+        "--allow-privileged=true",  # as OpenShift's
         "--enable-admission-plugins=NodeRestriction",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-signing-key-file={place.service_accounts}",

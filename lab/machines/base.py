@@ -75,8 +75,15 @@ class MachineSpec:
     """Whether its firmware, UEFI then, starts nothing that is not signed."""
     medium: str = ""
     """The file of the disc in its drive; it is there while `cd` is among what is booted."""
+    further_macs: tuple[str, ...] = ()
+    """Of further network cards, which are in the same network; the firmware boots from the first."""
     boot_url: str = ""
     """What DHCP tells it to boot; empty: the metadata service's script for this machine, as on Metal."""
+
+
+def cards(spec: MachineSpec) -> dict[str, str]:
+    """MAC addresses of a machine's network cards, by the names that its kernel gives them."""
+    return {f"eth{number}": mac for number, mac in enumerate((spec.mac, *spec.further_macs))}
 
 
 class MachineBackend(Protocol):

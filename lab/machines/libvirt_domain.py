@@ -58,6 +58,16 @@ def domain_xml(
       <readonly/>
       {ranks.get("cd", "")}
     </disk>"""
+    further = "".join(
+        f"""
+    <interface type='bridge'>
+      <mac address='{mac}'/>
+      <source bridge='{bridge}'/>
+      <model type='virtio'/>
+      <rom enabled='no'/>
+    </interface>"""
+        for mac in spec.further_macs
+    )
     console = f"<source path={quoteattr(f'{directory}/console.log')} append='on'/>"
     return f"""\
 <domain type='qemu'>
@@ -87,7 +97,7 @@ def domain_xml(
       <source bridge='{bridge}'/>
       <model type='virtio'/>
       {ranks.get("network", "")}
-    </interface>
+    </interface>{further}
     {"<controller type='scsi' model='virtio-scsi'/>" if spec.disks else ""}{disks}{drive if "cd" in order else ""}
   </devices>
 </domain>

@@ -34,6 +34,8 @@ KUBERNETES_PORT = 7443
 """Where machines ask for an API server; the servers themselves have other ports of the same address."""
 HUB_NAME = f"hub.{ZONE}"
 HUB_PORT = 6443
+HUB_BALANCED = "192.0.2.16/28"
+"""Addresses for the hub's Services of type LoadBalancer."""
 HUB_SERVICES = "10.96.0.0/16"
 HUB_PODS = "10.244.0.0/24"
 """Inside of the hub only: it goes out behind its own address."""

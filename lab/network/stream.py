@@ -55,14 +55,21 @@ def _publish_containers(directory: Path, release: Release | None) -> None:
 
     lab/openshift/real/release.py says what the tree looks like.
     """
-    from lab import kube_vip
+    from lab import kube_vip, metallb
 
     directory.mkdir(parents=True, exist_ok=True)
-    program = kube_vip.KUBE_VIP.cached()
-    if program is not None:
-        target = directory / kube_vip.image()
+    known = {kube_vip.image(): kube_vip.KUBE_VIP.cached(), **metallb.images()}
+    for image, program in known.items():
+        if program is None:
+            continue
+        target = directory / image
         (target / "bin").mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(program, target / "bin" / program.name)
+        place = target / "bin" / program.name
+        place.unlink(missing_ok=True)
+        try:
+            place.hardlink_to(program.resolve())  # they are large, and nobody changes them
+        except OSError:
+            shutil.copyfile(program, place)
         (target / "entrypoint").write_text(f"{program.name}\n")
     if release is not None:
         release.publish(directory)

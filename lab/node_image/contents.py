@@ -10,7 +10,8 @@ KERNEL_PACKAGE = "linux-image-cloud-amd64"
 
 PACKAGES = (
     *("linux-image-cloud-amd64", "bash", "busybox-static", "coreutils", "curl", "diffutils", "e2fsprogs"),
-    *("fdisk", "ignition", "iproute2", "jq", "kexec-tools", "libnss-myhostname", "libpam-modules", "nftables"),
+    *("fdisk", "ignition", "iproute2", "jq", "kexec-tools", "libnss-myhostname", "libpam-modules"),
+    *("network-manager", "nftables"),
     *("openssh-client", "openssh-server", "passwd", "sudo", "systemd", "udev", "util-linux"),
 )
 
@@ -33,6 +34,9 @@ MODULES = ("virtio_pci", "virtio_net", "nf_tables", "nft_reject_inet", "bridge")
 
 DISK_MODULES = ("virtio_blk", "virtio_scsi", "sd_mod")
 """Those that it loads on a machine that has disks. ext4 is in the kernel."""
+
+NETWORK_MODULES = ("bonding", "8021q")
+"""Those for NetworkManager, where a machine's profiles are for it."""
 
 INITRAMFS_APPLETS = (
     *("cat", "chgrp", "chmod", "chroot", "cp", "grep", "hostname", "insmod", "ip", "ln", "mkdir", "mount"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from binaries.cache import cache_directory
-from lab.node_image.packages import run
+from binaries import crate
 
 
 @dataclass(frozen=True)
@@ -20,56 +18,36 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Crate:
-    """A crate of one program that has its name."""
+class WithUnits:
+    """A crate whose source has systemd units."""
 
-    name: str
-    version: str
+    crate: crate.Crate
 
     def to_build(self) -> bool:
         """Whether it can be built here, and is not in the cache yet."""
-        return cargo() is not None and not self._units.exists()
+        return crate.cargo() is not None and not self._units.exists()
 
     def ensure(self) -> Built | None:
-        """The program from the cache, built first if need be (3 minutes); None where there is no cargo."""
+        """The program from the cache, built first if need be (3 minutes); None where there is no cargo. Raises
+        ProgramMissing."""
+        if not self._units.exists() and crate.cargo() is None:
+            return None
+        binary = self.crate.ensure(lambda _: None)
         if not self._units.exists():
-            program = cargo()
-            if program is None:
-                return None
-            self._build(program)
-        return Built(self._directory / "bin" / self.name, tuple(sorted(self._units.iterdir())))
-
-    @property
-    def _directory(self) -> Path:
-        return cache_directory() / self.name / self.version
+            (source,) = self.crate.sources()
+            fresh = self._units.with_suffix(".new")
+            shutil.rmtree(fresh, ignore_errors=True)
+            fresh.mkdir()
+            for unit in source.glob("systemd/*.service"):
+                shutil.copy(unit, fresh)
+            fresh.rename(self._units)
+        return Built(binary, tuple(sorted(self._units.iterdir())))
 
     @property
     def _units(self) -> Path:
-        """The last thing that a build makes: where it is, everything is."""
-        return self._directory / "units"
-
-    def _build(self, program: str) -> None:
-        """Build with cargo, without debugging information: it would be five sixths of the program."""
-        run(
-            *(program, "install", self.name, "--version", self.version, "--locked", "--force"),
-            *("--root", self._directory),
-            *("--config", "profile.release.debug=0", "--config", "profile.release.strip=true"),
-            *("--config", "profile.release.lto=false", "--config", "profile.release.codegen-units=16"),
-        )
-        home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
-        (source,) = home.glob(f"registry/src/*/{self.name}-{self.version}/systemd")
-        fresh = self._directory / "units.new"
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir()
-        for unit in source.glob("*.service"):
-            shutil.copy(unit, fresh)
-        fresh.rename(self._units)
+        """The last thing that is made: where it is, everything is."""
+        return self.crate.directory / "units"
 
 
-AFTERBURN = Crate("afterburn", "5.11.0")
-INSTALLER = Crate("coreos-installer", "0.24.0")
-
-
-def cargo() -> str | None:
-    """The cargo on PATH, or where rustup puts it."""
-    return shutil.which("cargo") or shutil.which("cargo", path=Path.home() / ".cargo" / "bin")
+AFTERBURN = WithUnits(crate.Crate(name="afterburn", version="5.11.0"))
+INSTALLER = WithUnits(crate.Crate(name="coreos-installer", version="0.24.0"))

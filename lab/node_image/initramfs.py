@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from lab.errors import ImageError
-from lab.node_image import contents
+from lab.node_image import contents, network_manager
 from lab.node_image.rootfs import add_libraries
 from lab.node_image.tree import Tree
 
@@ -19,16 +20,7 @@ _SHADOW_TOOLS = ("groupadd", "useradd", "usermod")
 def build(debian: Path, release: str, rootfs_sha512: str) -> Tree:
     """The tree of the initramfs; /etc/lab-ca.pem is missing from it, every lab has its own."""
     tree = Tree()
-    for path in ("lib", "lib64", "sbin"):
-        tree.link(path, f"usr/{path}")
-    for path in ("bin", "dev", "proc", "run", "sys", "tmp", "usr/lib", "usr/lib64"):
-        tree.directory(path)
-    tree.link("usr/bin", "../bin")
-    tree.link("usr/sbin", "../bin")
-    tree.device("dev/console", 5, 1)
-    tree.file("bin/busybox", (debian / "usr/bin/busybox").read_bytes(), 0o755)
-    for applet in contents.INITRAMFS_APPLETS:
-        tree.link(f"bin/{applet}", "busybox")
+    skeleton(tree, debian, contents.INITRAMFS_APPLETS)
     tree.file("bin/ignition", (debian / contents.IGNITION).read_bytes(), 0o755)
     for tool in (*_SHADOW_TOOLS, "systemctl"):
         tree.link(f"bin/{tool}", "in_sysroot")
@@ -40,9 +32,26 @@ def build(debian: Path, release: str, rootfs_sha512: str) -> Tree:
     tree.file("etc/rootfs.sha512", f"{rootfs_sha512}\n".encode())
     tree.link("etc/resolv.conf", "/run/resolv.conf")
     tree.file("etc/release", f"{release}\n".encode())
-    _modules(tree, debian)
+    orders = {"order": contents.MODULES, "disk": contents.DISK_MODULES, "networks": contents.NETWORK_MODULES}
+    modules(tree, debian, orders)
     add_libraries(tree, debian)
+    network_manager.add(tree, debian)
     return tree
+
+
+def skeleton(tree: Tree, debian: Path, applets: Sequence[str]) -> None:
+    """Add what every initramfs begins with: directories, busybox, and what starts NetworkManager."""
+    for path in ("lib", "lib64", "sbin"):
+        tree.link(path, f"usr/{path}")
+    for path in ("bin", "dev", "proc", "run", "sys", "tmp", "usr/lib", "usr/lib64"):
+        tree.directory(path)
+    tree.link("usr/bin", "../bin")
+    tree.link("usr/sbin", "../bin")
+    tree.device("dev/console", 5, 1)
+    tree.file("bin/busybox", (debian / "usr/bin/busybox").read_bytes(), 0o755)
+    for applet in applets:
+        tree.link(f"bin/{applet}", "busybox")
+    tree.file("bin/network_manager", (_FILES / "network_manager").read_bytes(), 0o755)
 
 
 def with_authority(initramfs: bytes, authority_pem: bytes, base_config: str) -> bytes:
@@ -61,8 +70,11 @@ def authority(authority_pem: bytes, base_config: str) -> bytes:
     return tree.cpio()
 
 
-def _modules(tree: Tree, debian: Path) -> None:
-    """Add the modules, and the order in which to load them: `order` for every machine, `disk` for those with disks."""
+def modules(tree: Tree, debian: Path, orders: Mapping[str, Sequence[str]]) -> None:
+    """Add modules with what they depend on, and lists of them in the order in which to load them.
+
+    Here it is `order` for every machine, then `disk` for those with disks, `networks` for those with bonds or VLANs.
+    """
     (root,) = (debian / "usr/lib/modules").iterdir()
     available = {path.stem.replace("-", "_"): path for path in root.rglob("*.ko")}
     loaded: list[str] = []
@@ -80,8 +92,8 @@ def _modules(tree: Tree, debian: Path) -> None:
         loaded.append(name)
         tree.file(f"usr/lib/modules/{name}", data)
 
-    for order, modules in (("order", contents.MODULES), ("disk", contents.DISK_MODULES)):
+    for order, wanted in orders.items():
         before = len(loaded)
-        for module in modules:
+        for module in wanted:
             add(module)
         tree.file(f"usr/lib/modules/{order}", "".join(f"{name}\n" for name in loaded[before:]).encode())

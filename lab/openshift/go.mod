@@ -2,4 +2,7 @@ module metal-ipi.test/lab/openshift
 
 go 1.25.0
 
-require gopkg.in/yaml.v3 v3.0.1
+require (
+	golang.org/x/sys v0.33.0
+	gopkg.in/yaml.v3 v3.0.1
+)

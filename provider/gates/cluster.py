@@ -2,7 +2,7 @@
 
 api-answers           an HTTPS URL answers 2xx with a certificate of the cluster's CA
 bootstrap-complete    ConfigMap kube-system/bootstrap says `status: complete`
-nodes-ready           every named node is Ready
+nodes-ready           every named node is Ready, and etcd has the members that it is to have
 install-complete      ClusterVersion is Available, not Failing and not Progressing
 
 While bootstrap or nodes are waited for, the certificate requests of the named nodes are approved, and no others.
@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
-from metal_ipi.provider.gates import Check, Observation, Opener, Spec
+from metal_ipi.provider.gates import Check, Observation, Opener, Spec, etcd_operator
 from metal_ipi.provider.gates.approvals import Approvals, Approver
 from metal_ipi.provider.gates.https import Answer, Api, conditions_of
 from metal_ipi.provider.resource import Context
@@ -120,11 +121,19 @@ class NodesReady:
         self._api = Api(spec)
         self._pending = tuple(pending)
         self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
+        self._etcd_members = int(spec.get("etcdMembers") or 0)
         self._approver = Approver(self._api, spec)
 
     async def look(self, elapsed: float) -> Observation:
         answer, approvals = await asyncio.gather(self._api.get(_NODES), self._approver.look())
-        return self._evaluate(answer, approvals)
+        seen = self._evaluate(answer, approvals)
+        if not seen.passed or not self._etcd_members:
+            return seen
+        operator = await self._api.get(etcd_operator.OPERATOR)
+        if operator.status == HTTPStatus.NOT_FOUND:
+            return replace(seen, text=f"{seen.text}; this cluster has no etcd operator, which tells of members")
+        told = operator.problem or etcd_operator.trouble(operator.body, members=self._etcd_members)
+        return replace(seen, passed=not told, text=f"etcd: {told}" if told else f"{seen.text}; etcd is whole")
 
     def _evaluate(self, answer: Answer, approvals: Approvals) -> Observation:
         """Which of the names are not Ready, and why."""

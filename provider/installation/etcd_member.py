@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from metal_ipi.provider.errors import ProviderError, RemoteError
+from metal_ipi.provider.gates import etcd_operator
 from metal_ipi.provider.gates.https import is_ready
 from metal_ipi.provider.installation import etcd
 from metal_ipi.provider.installation.etcd import CONTAINER, NAMESPACE, secret_names
@@ -70,7 +71,7 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
             why = str(error)
         except RemoteError as error:
             why = f"etcd cannot be asked: {error}"
-            if etcd.members_available(await cluster.operator("etcd")) == len(job.members) - 1:
+            if etcd_operator.members_available(await cluster.operator("etcd")) == len(job.members) - 1:
                 return  # somebody did it by hand
         if backoff.over:
             raise ProviderError(

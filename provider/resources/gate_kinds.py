@@ -17,6 +17,8 @@ from metal_ipi.provider.forms import (
     Pem,
     Port,
     SshKey,
+    Whole,
+    between,
     form,
     one_of,
 )
@@ -172,6 +174,8 @@ class NodesReady(_OfCluster):
     """Kubernetes node names."""
     addresses: _ByNode = default()
     """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
+    etcd_members: Given[Annotated[Whole, between(1)] | None] = default()
+    """How many members etcd must have besides, all of them available, where the cluster has etcd's operator."""
 
     kind: ClassVar[str] = "nodes-ready"
 

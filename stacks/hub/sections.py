@@ -56,12 +56,13 @@ class Images(Section):
     """The container images of the service; each is told by the programs that must be on its PATH."""
 
     ironic: ImageReference | None = Field(
-        default=None, description="ironic, ironic-dbsync, python3 with PyMySQL (and ipmitool)"
+        default=None,
+        description="ironic, ironic-dbsync, python3 with PyMySQL and cryptography 42 or newer (and ipmitool)",
     )
     database: ImageReference | None = Field(
         default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
     )
-    files: ImageReference | None = Field(default=None, description="nginx")
+    files: ImageReference | None = Field(default=None, description="nginx, 1.15.9 or newer")
     dhcp: ImageReference | None = Field(
         default=None,
         description="dnsmasq, and iPXE in /usr/lib/ipxe: snponly.efi, undionly.kpxe; only with provisioning.dhcp",
@@ -97,13 +98,13 @@ class MadeTls(Section):
     type: Literal["made"] = "made"
     valid_days: int = Field(default=397, ge=2, le=3650, description="how long they are good for, days")
     renew_before_days: int = Field(
-        default=60, ge=1, le=3649, description="an `up` within so many days of their end makes them anew"
+        default=60, ge=1, le=3649, description="so many days before their end the hub makes them anew"
     )
 
     @model_validator(mode="after")
     def _in_time(self) -> MadeTls:
         if self.renew_before_days >= self.valid_days:
-            raise wrong("every `up` would renew them", "make it less than validDays", at="renewBeforeDays")
+            raise wrong("they would be renewed every day", "make it less than validDays", at="renewBeforeDays")
         return self
 
 

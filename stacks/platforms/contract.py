@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pulumi
 
+from metal_ipi.components.boot.host_network import HostNetwork
 from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
@@ -48,7 +49,11 @@ class Facility(Protocol):
         ...
 
     def network(self, node: Node) -> StaticNetwork | None:
-        """A machine's network, the bootstrap machine's too; None where DHCP tells it."""
+        """A machine's network, the bootstrap machine's too; None where DHCP or `host_network` tells it."""
+        ...
+
+    def host_network(self, node: Node) -> HostNetwork | None:
+        """The same as NMState; None where the settings have none for it."""
         ...
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:

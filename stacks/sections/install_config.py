@@ -25,6 +25,7 @@ from metal_ipi.components.install.install_config import (
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import REHEARSAL, PublicPem, Section, matching, wrong
 from metal_ipi.stacks.sections.forms import is_host
+from metal_ipi.stacks.sections.machines import NO_ARBITER
 
 Item = TypeVar("Item")
 
@@ -339,6 +340,8 @@ class InstallConfig(Section):
         for name, remedy in {**RENDERED, **typed}.items():
             if name in self.other:
                 yield f"other.{name}", "[not shown]", "the program writes this field", remedy
+        if "arbiter" in self.other:
+            yield "other.arbiter", "[not shown]", NO_ARBITER, "take it out"
         for kind, proxy in (
             ("httpProxy", self.proxy and self.proxy.http_proxy),
             ("httpsProxy", self.proxy and self.proxy.https_proxy),

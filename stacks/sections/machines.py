@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from metal_ipi.stacks.sections.base import LONGEST_WAIT, Section
+from metal_ipi.stacks.sections.base import LONGEST_WAIT, Section, wrong
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
+
+_PAIR, _SIZES = 2, (1, 3, 4, 5)
+NO_ARBITER = (
+    "metal-ipi has no arbiters: its clusters are of platform none, and there the installer refuses them up to 4.21"
+    ' (arbiter.platform: Unsupported value: "none": supported values: "baremetal")'
+)
+"""Sources: openshift/installer, pkg/types/validation/installconfig.go (validateArbiter), and its PR 10236."""
 
 
 class ControlPlane(Section):
     """The machines that run etcd and the API."""
 
-    count: Literal[1, 3] = Field(
+    count: Literal[1, 3, 4, 5] = Field(
         default=3,
-        description="3, or 1 for a single node; etcd has no quorum with other counts. It follows from platform.servers"
-        " where there is such a list",
+        description="3; 4 or 5 from 4.18 on; or 1, which survives no loss. It follows from platform.servers where there"
+        " is such a list",
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
     )
+
+    @field_validator("count", mode="before")
+    @classmethod
+    def _size(cls, value: Any) -> Any:
+        """Sources, in openshift/installer: pkg/types/validation/installconfig.go (two of them),
+        pkg/asset/agent/installconfig.go (how many there may be)."""
+        if value == _PAIR:
+            raise wrong(
+                f"etcd of two members is lost with either of them. {NO_ARBITER}; and two without one have to fence each"
+                " other (controlPlane.fencing), which metal-ipi does not set up",
+                "have 3, or 1",
+            )
+        if type(value) is int and value not in _SIZES:
+            raise wrong("OpenShift has control planes of 1, 3, 4 or 5 machines", "have one of these")
+        return value
 
 
 class Workers(Section):

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import trustme
 
+from metal_ipi.components.boot.host_network import Keyfiles
 from metal_ipi.components.boot.installer import marker
 from metal_ipi.components.boot.stream import Artifact
 from tests.components.install_machine import GIB, PLAN, Disk, Machine, namespaces
@@ -592,3 +593,53 @@ def test_a_bootkube_that_leaves_nothing_is_told(machine: Machine) -> None:
     reason, remedy = _failed(machine, pointer=None)
     assert reason == "bootkube is done, but left no /opt/openshift/master.ign"
     assert remedy == "look at journalctl -u bootkube on the live system"
+
+
+# --- networks ------------------------------------------------------------------------------------------------------
+
+_PROFILES = {
+    "bond0.nmconnection": "[connection]\ninterface-name=bond0\n[bond]\nprimary=@52:54:00:00:00:01@\n",
+    "eno1.nmconnection": "[connection]\nid=eno1\ninterface-name=@52:54:00:00:00:01@\n",
+    "eno2.nmconnection": "[connection]\nid=eno2\ninterface-name=@52:54:00:00:00:02@\n",
+}
+_KEYFILES = Keyfiles(live={}, installed=_PROFILES)
+
+
+def _cards(machine: Machine, *, second: str = "52:54:00:00:00:02") -> None:
+    """Two cards that are ports of a bond, whose address both have; their own is beside it."""
+    for name, mac in (("eno2", "52:54:00:00:00:01"), ("ens3", second)):  # eno2 is what the settings call the other one
+        machine.write(f"sys/class/net/{name}/address", "52:54:00:00:00:01\n")
+        machine.write(f"sys/class/net/{name}/device/vendor", "")
+        machine.write(f"sys/class/net/{name}/bonding_slave/perm_hwaddr", f"{mac}\n")
+    machine.write("sys/class/net/bond0/address", "52:54:00:00:00:01\n")
+    for name, text in _PROFILES.items():
+        machine.write(f"etc/metal-ipi/network-by-mac/{name}", text)
+
+
+def test_profiles_are_bound_to_the_names_that_the_cards_have_here(machine: Machine, tmp_path: Path) -> None:
+    _cards(machine)
+    theirs = {"path": "/etc/NetworkManager/system-connections/eno1.nmconnection", "contents": {"source": "data:,old"}}
+    pointer = {"ignition": {"version": "3.3.0"}, "storage": {"files": [theirs, {"path": "/etc/hostname"}]}}
+    machine.write("etc/metal-ipi/disk.ign", json.dumps(pointer)).chmod(0o600)
+    for _ in range(2):  # it may have been killed after the first
+        assert machine.run(keyfiles=_KEYFILES).returncode == 0
+    bound = {name: text.replace("@52:54:00:00:00:01@", "eno2").replace("@52:54:00:00:00:02@", "ens3")
+             for name, text in _PROFILES.items()}  # fmt: skip
+    folder = tmp_path / "etc/metal-ipi/network"
+    assert {path.name: path.read_text() for path in folder.iterdir()} == bound
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    disk = tmp_path / "etc/metal-ipi/disk.ign"
+    files = json.loads(disk.read_text())["storage"]["files"]
+    assert disk.stat().st_mode & 0o777 == 0o600
+    assert [file["path"].rpartition("/")[2] for file in files] == ["hostname", *bound]
+    for file in files[1:]:
+        text = base64.b64decode(file["contents"]["source"].partition("base64,")[2]).decode()
+        assert (text, file["mode"]) == (bound[file["path"].rpartition("/")[2]], 0o600)
+
+
+def test_a_card_that_is_not_there_is_told_before_anything_is_written(machine: Machine) -> None:
+    _cards(machine, second="52:54:00:00:00:03")
+    reason, remedy = _failed(machine, keyfiles=_KEYFILES)
+    assert "no network card with the MAC address 52:54:00:00:00:02" in reason
+    assert "it has: 52:54:00:00:00:01 (eno2), 52:54:00:00:00:03 (ens3)" in reason
+    assert "interfaces of this server" in remedy

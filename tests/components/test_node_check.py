@@ -292,6 +292,31 @@ def test_an_installed_node_that_is_another_one_fails(node: Node, path: str, text
 
 
 @runs_scripts
+@pytest.mark.parametrize(
+    ("links", "failing"),
+    [
+        ((), ()),
+        (("bond0=active-backup/52:54:00:00:00:01,52:54:00:00:00:02", "bond0.100=100/bond0"), ()),
+        (("bond0=802.3ad/52:54:00:00:00:01,52:54:00:00:00:02", "bond0.100=101/bond0"), ("bond0", "bond0.100")),
+        (("bond0=active-backup/52:54:00:00:00:01", "bond1=active-backup/52:54:00:00:00:01"), ("bond0", "bond1")),
+    ],
+)
+def test_bonds_and_vlans_must_be_there(node: Node, links: tuple[str, ...], failing: tuple[str, ...]) -> None:
+    node.write("sys/class/net/bond0/bonding/mode", "active-backup 1\n")
+    node.write("sys/class/net/bond0/bonding/slaves", "eth1 eth0\n")
+    for number in (0, 1):
+        node.write(f"sys/class/net/eth{number}/bonding_slave/perm_hwaddr", f"52:54:00:00:00:0{number + 1}\n")
+    vlan = "bond0.100  VID: 100\t REORDER_HDR: 1  dev->priv_flags: 1021\n  total frames received 0\nDevice: bond0\n"
+    node.write("proc/net/vlan/bond0.100", vlan).chmod(0o600)
+    result = node.check(dataclasses.replace(_EXPECTATION, links=links))
+    found = {name: status for name, (status, _) in _statuses(result.stdout).items() if name.startswith("link ")}
+    assert found == {
+        f"link {name}": "failed" if name in failing else "passed" for name in (link.split("=")[0] for link in links)
+    }
+    assert result.returncode == bool(failing), result.stderr
+
+
+@runs_scripts
 def test_what_a_node_says_cannot_break_the_lines(node: Node) -> None:
     node.write("etc/.ignition-result.json", '"userConfigProvided":true a\tb\nhostname\tpassed\tx' + "y" * 500)
     result = node.check()

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from metal_ipi.components.provisioning import (
+    certificates,
     conductors,
     configuration,
     contract,
@@ -74,7 +75,7 @@ def manifests(args: IronicArgs) -> list[objects.Object]:
         found += [
             database.configuration(args),
             database.service(args),
-            database.server(args, args.database, made_of="made"),
+            database.server(args, args.database),
             database.accounts_job(args),
         ]
     if args.image_cache is not None:
@@ -82,15 +83,19 @@ def manifests(args: IronicArgs) -> list[objects.Object]:
             image_cache.listed(args, args.image_cache),
             image_cache.volume(args, args.image_cache),
             image_cache.service(args),
-            image_cache.deployment(args, made_of="made"),
+            image_cache.deployment(args),
         ]
     if args.dhcp is not None:
         found += [dhcp.config_map(args, args.dhcp), dhcp.deployment(args, args.dhcp)]
     if args.metrics is not None:
         found.append(metrics.pod_monitor(args, args.metrics, conductors.NAME))
+    if certificates.served(args):
+        found += [*certificates.secrets(args), *certificates.rights(args), certificates.daily(args)]
+        found.append(certificates.first(args, changes="made"))
     return [
         *found,
         conductors.config_map(args),
+        *([conductors.database_job(args, changes="made")] if isinstance(args.database, contract.GivenDatabase) else []),
         conductors.schema_job(args, changes="made"),
         *conductors.services(args),
         conductors.stateful_set(args, changes="made"),
@@ -133,13 +138,13 @@ def test_what_is_carried_out_at_a_rotation() -> None:
 @pytest.mark.parametrize("args", [SMALL, LARGE])
 def test_only_dhcp_is_in_the_nodes_own_network_and_nothing_else_has_rights(args: IronicArgs) -> None:
     specs = {
-        each["metadata"]["name"]: each["spec"]["template"]["spec"]
+        each["metadata"]["name"]: spec.get("jobTemplate", {"spec": spec})["spec"]["template"]["spec"]
         for each in manifests(args)
-        if "template" in each.get("spec", {})
+        if {"template", "jobTemplate"} & (spec := each.get("spec", {})).keys()
     }
     assert {name for name, spec in specs.items() if spec.get("hostNetwork")} == ({"dhcp"} if args.dhcp else set())
     for name, spec in specs.items():
-        assert spec["automountServiceAccountToken"] is False
+        assert spec["automountServiceAccountToken"] is name.startswith("certificates"), name
         for container in [*spec["containers"], *spec.get("initContainers", [])]:
             given = container["securityContext"]
             assert given["capabilities"]["drop"] == ["ALL"] and given["readOnlyRootFilesystem"] is True
@@ -161,9 +166,7 @@ def test_options_of_the_service_s_own_are_told() -> None:
 
 CREDENTIALS = {
     "ca": "CA",
-    "certificatesMade": {
-        name: {"certificate": f"{name}-cert", "privateKey": f"{PASSWORD}-key"} for name in ("ironic", "database")
-    },
+    "caPrivateKey": f"{PASSWORD}-key",
     "accountsMade": {
         name: {
             "username": f"{name}-1",
@@ -174,12 +177,12 @@ CREDENTIALS = {
         }
         for name in ("api", "rpc", "ironic", "administrator")
     },
-    "renewal": "2027-01-01T00:00:00+00:00",
 }
 KINDS = (
     *("core/v1:Namespace", "core/v1:ConfigMap", "core/v1:Secret", "core/v1:Service", "core/v1:PersistentVolumeClaim"),
     *("apps/v1:StatefulSet", "apps/v1:Deployment", "batch/v1:Job", "networking.k8s.io/v1:NetworkPolicy"),
-    "policy/v1:PodDisruptionBudget",
+    *("policy/v1:PodDisruptionBudget", "batch/v1:CronJob", "core/v1:ServiceAccount"),
+    *("rbac.authorization.k8s.io/v1:Role", "rbac.authorization.k8s.io/v1:RoleBinding"),
     *("ironic.metal3.io/v1alpha1:Ironic", "monitoring.coreos.com/v1:PodMonitor"),
 )
 
@@ -189,7 +192,7 @@ def declared(args: IronicArgs) -> Recorder:
     answers["metal-ipi:provisioning:IronicService"] = lambda _: {}
     answers["metal-ipi:index:ServiceCredentials"] = lambda _: {
         **CREDENTIALS,
-        **{name: secret(CREDENTIALS[name]) for name in ("certificatesMade", "accountsMade")},
+        **{name: secret(CREDENTIALS[name]) for name in ("caPrivateKey", "accountsMade")},
     }
     recorder = Recorder(answers)
     run(lambda: cast(None, IronicService("it", args)), recorder, {})
@@ -202,6 +205,9 @@ def test_each_part_comes_after_what_it_needs() -> None:
     (migrations,) = [each.name for each in found.of("kubernetes:batch/v1:Job") if "migrations" in each.name]
     assert "it-database-accounts-1-job" in found.after(schema)
     assert schema in found.after("it-ironic") and "it-ironic" in found.after(migrations)
+    # Nothing mounts a certificate before the hub has made it.
+    (issued,) = [each.name for each in found.of("kubernetes:batch/v1:Job") if "certificates" in each.name]
+    assert all(issued in found.after(name) for name in (schema, "it-ironic", "it-database"))
     # A Service is there when a pod of it answers: what makes the pods cannot wait for it.
     for server in ("it-database", "it-ironic"):
         assert not [name for name in found.after(server) if name == f"{server}-service"]
@@ -237,12 +243,43 @@ def test_credentials_stand_in_secrets_alone() -> None:
         if each.typ.startswith("kubernetes:") and "Secret" not in each.typ:
             assert PASSWORD not in str(plain(each.inputs)), each.name
     for each in found.of("kubernetes:core/v1:Secret"):
+        if "stringData" not in each.inputs:  # filled on the hub
+            assert each.name in ("it-ironic-tls-secret", "it-database-tls-secret")
+            continue
         assert all(is_secret(text) for text in each.inputs["stringData"].values()) or is_secret(
             each.inputs["stringData"]
         )
 
 
+def test_a_certificate_that_is_given_takes_the_place_of_the_hub_s_own() -> None:
+    """Which another field manager owns: without force, applying it would be a conflict."""
+    given = contract.GivenTls(ca="CA", certificate="PEM", private_key=PASSWORD)
+    secret_ = declared(replace(SMALL, tls=given)).inputs("it-ironic-tls-secret")
+    assert secret_["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"} and secret_["stringData"]
+    made = declared(SMALL).inputs("it-ironic-tls-secret")
+    assert "annotations" not in made["metadata"] and "stringData" not in made
+
+
 def test_a_database_that_is_given_is_not_made() -> None:
-    names: Sequence[str] = [each.name for each in declared(LARGE).resources]
+    found = declared(LARGE)
+    names: Sequence[str] = [each.name for each in found.resources]
+    # It is looked at before anything waits for pods: `up` says at once what is wrong with it.
+    (schema,) = (name for name in names if "schema" in name)
+    waiting = ("it-ironic", "it-ironic-service", "it-ironic-0-files-service", schema)
+    assert all("it-ironic-database-job" in found.after(name) for name in waiting)
     assert not [name for name in names if name.startswith("it-database")]
     assert {"it-image-cache", "it-dhcp"} <= set(names)
+
+
+def test_who_renews_certificates_may_do_nothing_else() -> None:
+    """Kubernetes cannot say of `create`, `list` and `watch` which object is meant."""
+    (role,) = (each for each in certificates.rights(SMALL) if each["kind"] == "Role")
+    assert [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in role["rules"]] == [
+        (["secrets"], ["ironic-tls", "database-tls"], ["get", "patch"]),
+        (["statefulsets"], ["ironic"], ["get", "patch"]),
+    ]
+    # A certificate that is given is nobody's to renew; the operator sees by itself that a Secret has changed.
+    given = contract.GivenTls(ca="CA", certificate="PEM", private_key=PASSWORD)
+    assert [each.secret for each in certificates.served(replace(SMALL, tls=given))] == ["database-tls"]
+    assert certificates.served(replace(LARGE, tls=given)) == []
+    assert not any(each.restarts for each in certificates.served(replace(SMALL, operator=Operator(interface="eno2"))))

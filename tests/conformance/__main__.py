@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from binaries.crate import NMSTATECTL
 from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.openshift import build
@@ -24,6 +25,7 @@ def main(options: Sequence[str]) -> int:
         release.ignition_merge(print)
         build.ensure()
         BUTANE.ensure(print)
+        NMSTATECTL.ensure(print)
     except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1

@@ -26,7 +26,7 @@ from metal_ipi.stacks.program import main
 from tests.conformance import ignition
 from tests.mocks import Recorder, config_text, plain, run
 from tests.stacks.answers import ANSWERS, CALLS, settings, stack_file
-from tests.stacks.rack import rack_text
+from tests.stacks.rack import SERVERS, rack_text
 
 ARCHITECTURES = ("x86_64", "aarch64")
 _SERVER = {"name": "control-plane-0", "mac": "52:54:00:00:00:0b", "address": "192.0.2.11"}
@@ -101,6 +101,8 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         serviceAddresses={"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 4}], "install": False},
     ),
     "compact": _metal(workers={"count": 0}),
+    "four": _metal(controlPlane={"count": 4}, workers={"count": 0}),
+    "five": _metal(controlPlane={"count": 5}, workers={"count": 2}),
     "rack": rack_text(apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"}, **_STATIC),
     "site": rack_text(
         apiAddress={"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"},
@@ -115,10 +117,14 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         platform__servers=[{**_SERVER, "bmc": {"address": "https://10.0.0.11"}}],
         **_STATIC,
     ),
+    "beside": rack_text(platform__servers=[SERVERS[2], SERVERS[4]], **_STATIC),
 }
-"""3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0 on
-Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place. All are installed to disk."""
-WORKERS = {"metal": 2, "compact": 0, "rack": 2, "site": 2, "single": 0}
+"""3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0, 4 +
+0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
+worker beside it. All are installed to disk."""
+MASTERS, WORKERS = (
+    dict(zip(SETTINGS, counts, strict=True)) for counts in ((3, 3, 4, 5, 3, 3, 1, 1), (2, 0, 0, 2, 2, 2, 0, 1))
+)
 
 
 @dataclass(frozen=True, kw_only=True)

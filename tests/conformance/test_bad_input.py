@@ -90,6 +90,7 @@ def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
     )
 
 
+_ARBITER = {"name": "arbiter", "replicas": 1, "architecture": "amd64"}
 _LONG, _HALF = ".".join(["a" * 60] * 5), ".".join(["a" * 55] * 4)
 BAD = {
     "upper case in the cluster's name": _same("metadata.name", "clusterName", "Rack"),
@@ -213,6 +214,18 @@ BAD = {
         "controlPlane",
         2,
         says="there should be exactly two fencing credentials to support the two node cluster",
+    ),
+    "an arbiter": Bad(
+        installer={"controlPlane.replicas": 2, "arbiter": _ARBITER},
+        says="HighlyAvailableArbiter feature must be enabled",
+        settings={"installConfig__other": {"arbiter": _ARBITER}},
+        problem="installConfig.other.arbiter",
+    ),
+    "an arbiter, with its feature": Bad(
+        installer={"controlPlane.replicas": 2, "arbiter": _ARBITER, "featureSet": "TechPreviewNoUpgrade"},
+        says='arbiter.platform: Unsupported value: "none": supported values: "baremetal"',
+        settings={"platform__servers": [{**SERVERS[0], "name": "arbiter-0"}, *SERVERS[2:]]},
+        problem="platform.servers[0].name",
     ),
     "fewer workers than none": _count("compute.0.replicas", "workers", -1, says="compute[0].replicas"),
     "an architecture that there is not": Bad(

@@ -12,7 +12,7 @@ import yaml
 from lab.openshift.real import RELEASE
 from metal_ipi.components.install.driver import refusal
 from tests.conformance.conftest import Made
-from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, OWN_FIELDS, SETTINGS, WORKERS
+from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
 
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
 _SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
@@ -98,13 +98,14 @@ def test_the_cluster_knows_its_numbers_and_its_architecture(name: str, architect
     facility = made(name, architecture)
     config = yaml.safe_load(facility.manifest("cluster-config.yaml")["data"]["install-config"])
     machine = {"x86_64": "amd64", "aarch64": "arm64"}[architecture]
-    masters = 1 if name == "single" else 3
+    masters, workers = MASTERS[name], WORKERS[name]
     pools = [(pool["name"], pool["replicas"], pool["architecture"]) for pool in config["compute"]]
-    assert pools == [("worker", WORKERS[name], machine)]
+    assert pools == [("worker", workers, machine)]
     assert (config["controlPlane"]["replicas"], config["controlPlane"]["architecture"]) == (masters, machine)
     status = facility.manifest("cluster-infrastructure-02-config.yml")["status"]
-    wanted = "SingleReplica" if masters == 1 else "HighlyAvailable"
-    assert (status["controlPlaneTopology"], status["infrastructureTopology"]) == (wanted, wanted)
+    # What runs on workers is there once where there is one, even beside several control plane machines.
+    wanted = ["SingleReplica" if count == 1 else "HighlyAvailable" for count in (masters, workers or masters)]
+    assert [status["controlPlaneTopology"], status["infrastructureTopology"]] == wanted
     assert status["apiServerURL"] == f"https://api.{facility.domain}:6443"
     assert status["apiServerInternalURI"] == f"https://api-int.{facility.domain}:6443"
 

@@ -92,6 +92,7 @@ ERRORS: Mapping[str, str] = {
     "no base domain": _OTHER_WORDS,
     "a pull secret of *": _OTHER_WORDS,
     "no control plane": _OTHER_WORDS,
+    "two control plane machines": _OTHER_WORDS,
     "three control plane machines in place": "the stand-in ends with 3 for every wrong configuration, the real one with"
     " 1 for what it notices while it makes the assets",
     "create ignition-configs": _NO_QUESTIONS,
@@ -116,6 +117,7 @@ _REFUSED = (
     "a pull secret of no registries",
     "a pull secret of an empty list of registries",
     "no control plane",
+    "two control plane machines",
     "three control plane machines in place",
 )
 """What of BAD the stand-in refuses as well."""

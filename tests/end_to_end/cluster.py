@@ -25,9 +25,9 @@ OWNERS = ("dns-api-records", "dns-ingress-records")
 """The resources that have marked values as theirs; the bootstrap machine's are withdrawn with its values."""
 
 
-def names(workers: int = 2) -> dict[str, str]:
+def names(workers: int = 2, masters: int = 3) -> dict[str, str]:
     """Role by short name."""
-    return {f"lab-control-plane-{n}": "control-plane" for n in range(3)} | {
+    return {f"lab-control-plane-{n}": "control-plane" for n in range(masters)} | {
         f"lab-worker-{n}": "worker" for n in range(workers)
     }
 
@@ -35,18 +35,20 @@ def names(workers: int = 2) -> dict[str, str]:
 def records(nodes: list[dict[str, Any]]) -> Counter[str]:
     """The DNS records of a cluster with these nodes."""
     found: Counter[str] = Counter()
+    takes_ingress = "worker" if any(node["role"] == "worker" for node in nodes) else "control-plane"
     for node in nodes:
-        aliases = ("api", "api-int") if node["role"] == "control-plane" else ("*.apps",)
+        aliases = ["api", "api-int"] if node["role"] == "control-plane" else []
+        aliases += ["*.apps"] if node["role"] == takes_ingress else []
         for name in (node["name"], *(f"{alias}.{DOMAIN}" for alias in aliases)):
             found[f"{name}. A {node['public_ipv4']}"] += 1
     return found
 
 
-def assert_finished(project: Project, workers: int = 2) -> dict[str, Any]:
+def assert_finished(project: Project, workers: int = 2, masters: int = 3) -> dict[str, Any]:
     """Everything that must be there is, once; nothing else is. Returns the stack's outputs."""
     output, holdings = project.output(), project.holdings()
     nodes: list[dict[str, Any]] = output["nodes"]
-    expected = names(workers)
+    expected = names(workers, masters)
     assert output["bootstrap"] == {"present": False}
     assert {node["name"]: node["role"] for node in nodes} == {f"{n}.{DOMAIN}": r for n, r in expected.items()}
     for node in nodes:

@@ -6,7 +6,7 @@ nodes                       {name: the conductor that it belongs to}
 version                     the newest version of the API
 states                      {name: [provision state, power state, whether it is claimed]}
 accounts                    statuses of questions without, and with a wrong account
-poll SECONDS                statuses by how often they came, of questions asked up to ten times a second
+poll SECONDS [PATH]         statuses by how often they came, of questions asked up to ten times a second
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 
 
-def main(endpoint: str, authority: str, user: str, what: str, number: str = "0") -> Any:
+def main(endpoint: str, authority: str, user: str, what: str, *more: str) -> Any:
     """The answer, as plain data."""
     password = sys.stdin.read()
     trust = ssl.create_default_context(cafile=authority)
@@ -45,7 +45,7 @@ def main(endpoint: str, authority: str, user: str, what: str, number: str = "0")
                 for each in found
             }
         if what == "enrol":
-            for count in range(int(number)):
+            for count in range(int(more[0])):
                 info = {"redfish_address": "https://192.0.2.65"}
                 answer = client.post(
                     "/v1/nodes", json={"name": f"node-{count}", "driver": "redfish", "driver_info": info}
@@ -53,7 +53,7 @@ def main(endpoint: str, authority: str, user: str, what: str, number: str = "0")
                 answer.raise_for_status()
             return None
         if what == "poll":
-            return _poll(client, float(number))
+            return _poll(client, float(more[0]), *more[1:])
     nobody = httpx.get(f"{endpoint}/v1/nodes", verify=trust, trust_env=False)
     wrong = httpx.get(f"{endpoint}/v1/nodes", verify=trust, trust_env=False, auth=(user, "wrong"))
     return [nobody.status_code, wrong.status_code]
@@ -65,14 +65,14 @@ def _get(client: httpx.Client, path: str) -> Any:
     return answer.json()
 
 
-def _poll(client: httpx.Client, seconds: float) -> dict[str, int]:
+def _poll(client: httpx.Client, seconds: float, path: str = "/v1/nodes") -> dict[str, int]:
     """As a client that asks again when a connection breaks, once."""
     seen: Counter[str] = Counter()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for last in (False, True):
             try:
-                seen[str(client.get("/v1/nodes").status_code)] += 1
+                seen[str(client.get(path).status_code)] += 1
                 break
             except httpx.TransportError as error:
                 if last:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lab import facts
+from lab.hub import images
 from lab.hub.layout import HubLayout
 from metal_ipi.stacks import connections
 from metal_ipi.stacks.settings import parse
 from metal_ipi.stacks.stream import boot_artifacts
-from tests.end_to_end import racks, secrets
+from tests.end_to_end import push_image, racks, secrets
 from tests.end_to_end.project import Project
 from tools import stackfile
 from tools.engine import ensure
@@ -21,6 +23,34 @@ from tools.engine import ensure
 CONDUCTORS = {"ironic-0": True, "ironic-1": True}
 CLUSTER, SERVERS = "ironic7", 4
 SPACE = "metal-ipi-provisioning"
+
+
+BEFORE = "38.0"
+"""The release before the lab's."""
+_OLDER = (f"ironic=={BEFORE}.0", "keystoneauth1==5.16.0")
+"""What it needs in place of the lab's requirements: it declares an option that keystoneauth1 has from 5.17 on."""
+API = {BEFORE: "1.113", "now": "1.115"}
+"""The newest version of the API that a release has (ironic/common/release_mappings.py)."""
+
+
+class OlderIronic:
+    """An image of the release before; made with all others of the hub."""
+
+    def __init__(self, directory: Path) -> None:
+        self._requirements = directory / "requirements.txt"
+        text = images.REQUIREMENTS.read_text()
+        for wanted in _OLDER:
+            name = wanted.partition("==")[0]
+            text, found = re.subn(rf"^{name}==.*$", wanted, text, flags=re.MULTILINE)
+            assert found == 1, wanted
+        self._requirements.write_text(text)
+        for recipe in (*images.ALL, push_image.ironic_of("ironic-before", self._requirements)):
+            recipe.ensure(lambda line: None)
+
+    def push(self, project: Project) -> str:
+        """Put it into the hub's registry; its reference."""
+        given = (str(project.layout.state), "ironic-before", str(self._requirements))
+        return project.within("push_image", *given).strip()
 
 
 class Ironic:
@@ -38,13 +68,12 @@ class Ironic:
         self.authority.write_text(told["ca"])
         self.user: str = told["username"]
         self.endpoint: str = told["endpoint"]
-        self._given = (self.endpoint, str(self.authority), self.user)
+        self._given = (str(self.authority), self.user)
         self.password: str = outputs["ironicPassword"]
 
-    def __call__(self, *what: str, seconds: float = 60) -> Any:
-        return json.loads(
-            self._project.within("ironic_client", *self._given, *what, stdin=self.password, seconds=seconds)
-        )
+    def __call__(self, *what: str, seconds: float = 60, endpoint: str | None = None) -> Any:
+        given = (endpoint or self.endpoint, *self._given)
+        return json.loads(self._project.within("ironic_client", *given, *what, stdin=self.password, seconds=seconds))
 
     def states(self) -> list[list[Any]]:
         """Of the rack's servers: provision state, power, whether it is claimed."""
@@ -52,10 +81,11 @@ class Ironic:
         return [found[racks.name(number)] for number in range(SERVERS)]
 
 
-def kubectl(project: Project, *arguments: str) -> str:
-    """What kubectl prints of the service's namespace on the hub."""
+def kubectl(project: Project, *arguments: str, space: str = SPACE, stdin: str = "") -> str:
+    """What kubectl prints of the service's namespace on the hub, or of another."""
     kubeconfig = HubLayout(project.layout.hub).kubeconfig("admin")
-    return project.facility("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", SPACE, *arguments)
+    command = ("kubectl", "--kubeconfig", str(kubeconfig), "--namespace", space, *arguments)
+    return project.facility(*command, stdin=stdin)
 
 
 @contextmanager

@@ -75,9 +75,8 @@ def test_what_passes_was_repeated_and_nothing_was_made_twice(cluster: Project) -
 def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Project, command: str) -> None:
     before = cluster.devices()
     cluster.configure(controlPlane={"count": 1}, workers={"count": 0}, reprovision={"consent": ["control-plane-0"]})
-    told = cluster.make(command, fails=True).text
-    assert f"{_RULE}2 of 3 control plane machines would go at once" in told
-    assert f"{_RULE}control plane machine lab-control-plane-2 would be deleted" in told
+    told = cluster.make(command, fails=True).text  # the program says so itself, before policies are asked
+    assert "lab-control-plane-1, lab-control-plane-2 would go" in told and "nothing was changed" in told
     assert cluster.devices() == before
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from datetime import datetime, timedelta, tzinfo
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from lab.hub import images, programs
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
+from metal_ipi.components.provisioning import renew_certificates
 from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
@@ -118,6 +121,88 @@ def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Iro
     project.assert_unchanged("up")
     await_(lambda: _cached(project, ironic, "kernel") == "kernel of a ramdisk", "the second image", 120)
     assert kubectl(project, "get", "pods", "--selector", _CACHE, "--output", "name") == cache
+
+
+def _serial(project: Project, address: str, *more: str) -> str:
+    """The number of the certificate that is served at an address on the hub; empty where nobody answers."""
+    dial = f"openssl s_client -connect {address} {' '.join(more)} </dev/null 2>/dev/null"
+    command = ("sh", "-c", f"{dial} | openssl x509 -noout -serial 2>/dev/null || true")
+    return kubectl(project, "exec", "deployment/image-cache", "--container", "fetch", "--", *command).strip()
+
+
+def _as_of(days: int, project: Project) -> dict[str, dict[str, str]]:
+    """What the hub's own Secrets would hold, had their certificates been made so many days ago."""
+
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime.now(tz) - timedelta(days=days)
+
+    def content(kind: str, name: str) -> dict[str, str]:
+        return json.loads(kubectl(project, "get", kind, name, "--output", "json"))["data"]
+
+    pair = {key: base64.b64decode(each) for key, each in content("secret", "certificate-authority").items()}
+    authority = renew_certificates.Authority(pair["tls.crt"], pair["tls.key"])
+    wanted = json.loads(content("configmap", "certificates")["wanted.json"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(renew_certificates, "datetime", Then)
+        made = {name: authority.issue(one["names"], 397) for name, one in wanted["certificates"].items()}
+    return {name: {key: base64.b64encode(part).decode() for key, part in each.items()} for name, each in made.items()}
+
+
+@pytest.mark.nightly
+def test_certificates_are_renewed_by_the_hub_while_clients_go_on(project: Project, ironic: Ironic) -> None:
+    """A week before their end, by the job that comes daily. The next `up` has nothing to do."""
+    conductors = [f"{name}.ironic-conductors.{SPACE}.svc.cluster.local" for name in CONDUCTORS]
+    at_once = {
+        "database": (f"database.{SPACE}.svc:3306", "-starttls", "mysql"),
+        "image cache": (f"image-cache.{SPACE}.svc:6184",),
+        **{f"boot files of {name}": (f"{name}-files.{SPACE}.svc:6183",) for name in CONDUCTORS},
+    }
+    started = {
+        **{f"API of {host}": (f"{host}:6385",) for host in conductors},
+        **{f"RPC of {host}": (f"{host}:8089",) for host in conductors},
+    }
+
+    def served(what: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+        return {name: _serial(project, *where) for name, where in what.items()}
+
+    def another(what: Mapping[str, tuple[str, ...]], than: Mapping[str, str]) -> bool:
+        return all(serial and serial != than[name] for name, serial in served(what).items())
+
+    seen: dict[str, dict[str, int]] = {}
+    images = f"https://{urlsplit(ironic.endpoint).hostname}:31384"
+    asked = {"API": (None, ()), "images": (images, ("/initramfs",))}
+
+    def poll(name: str) -> None:
+        endpoint, path = asked[name]
+        seen[name] = ironic("poll", "240", *path, seconds=400, endpoint=endpoint)
+
+    database = kubectl(project, "get", "pod", "database-0", "--output", "jsonpath={.metadata.uid}")
+    first = served({**at_once, **started})
+    polls = [threading.Thread(target=poll, args=(name,)) for name in asked]
+    for each in polls:
+        each.start()
+    for name, content in _as_of(390, project).items():
+        kubectl(project, "patch", "secret", name, "--type", "merge", "--patch", json.dumps({"data": content}))
+    await_(lambda: another(at_once, first), "the certificates that end soon are served", 150)
+    old = served(at_once)
+    assert served(started) == {name: first[name] for name in started}, "conductors read theirs when they start"
+    kubectl(project, "create", "job", "renewal", "--from=cronjob/certificates")
+    await_(lambda: another({**at_once, **started}, {**first, **old}), "new certificates everywhere", 240)
+    assert kubectl(project, "get", "pod", "database-0", "--output", "jsonpath={.metadata.uid}") == database
+    for each in polls:
+        each.join()
+    assert all(set(each) == {"200"} and each["200"] > 200 for each in seen.values()), seen
+    log = kubectl(project, "logs", "job/renewal")
+    assert log.count("a new certificate, for it ends at") == 2 and "ironic: its pods are started again" in log
+    await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
+    project.assert_unchanged("up", "preview")
+    project.make("refresh")  # the state learns what the Secrets hold now
+    project.assert_unchanged("up")
+    kubectl(project, "create", "job", "again", "--from=cronjob/certificates")
+    kubectl(project, "wait", "--for=condition=complete", "job/again", "--timeout=60s")
+    assert kubectl(project, "logs", "job/again").strip() == "no certificate is near its end"
 
 
 def test_a_conductor_that_dies_comes_back_under_its_name(project: Project, ironic: Ironic) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,10 +19,19 @@ from typing import Any
 import pytest
 
 from lab.hub import images, programs
-from tests.end_to_end import push_image, racks
+from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
-from tests.end_to_end.provisioned import CONDUCTORS, SERVERS, Ironic, kubectl, provider_sections
+from tests.end_to_end.provisioned import (
+    API,
+    BEFORE,
+    CONDUCTORS,
+    SERVERS,
+    Ironic,
+    OlderIronic,
+    kubectl,
+    provider_sections,
+)
 from tests.lab.waiting import processes
 
 pytestmark = [
@@ -33,32 +41,17 @@ pytestmark = [
     pytest.mark.nightly,
     pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
 ]
-_BEFORE = "38.0"
-"""The release before the lab's."""
-_OLDER = (f"ironic=={_BEFORE}.0", "keystoneauth1==5.16.0")
-"""What it needs in place of the lab's requirements: it declares an option that keystoneauth1 has from 5.17 on."""
-_API = {_BEFORE: "1.113", "now": "1.115"}
-"""The newest version of the API that a release has (ironic/common/release_mappings.py)."""
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
     """A copy whose hub has the release before, beside a rack."""
     directory = tmp_path_factory.mktemp("provisioning")
-    older = directory / "requirements.txt"
-    text = images.REQUIREMENTS.read_text()
-    for wanted in _OLDER:
-        name = wanted.partition("==")[0]
-        text, found = re.subn(rf"^{name}==.*$", wanted, text, flags=re.MULTILINE)
-        assert found == 1, wanted
-    older.write_text(text)
-    for recipe in (*images.ALL, push_image.ironic_of("ironic-before", older)):
-        recipe.ensure(lambda line: None)
+    older = OlderIronic(directory)
     for project in copies(directory, stack="hub"):
         project.lab("up", "--machines", project.machines, "--rack", str(SERVERS))
         project.lab("hub")
-        reference = project.within("push_image", str(project.layout.state), "ironic-before", str(older)).strip()
-        project.keep(provisioning={"images": {"ironic": reference}})
+        project.keep(provisioning={"images": {"ironic": older.push(project)}})
         project.make("up", seconds=300)
         yield project
         project.assert_down()
@@ -114,16 +107,16 @@ def _macs(facts: Mapping[str, Any]) -> list[str]:
 
 
 def test_an_upgrade_with_another_schema(project: Project, ironic: Ironic, tmp_path: Path) -> None:
-    assert ironic("version") == _API[_BEFORE]
+    assert ironic("version") == API[BEFORE]
     load = Load(project, ironic, 150, tmp_path)
     load.await_deploying()
-    project.keep(provisioning={"images": {"ironic": images.IRONIC.reference}, "pinRelease": _BEFORE})
+    project.keep(provisioning={"images": {"ironic": images.IRONIC.reference}, "pinRelease": BEFORE})
     assert "ironic-schema-" in project.make("up", seconds=300).out
-    assert ironic("version") == _API[_BEFORE], "pinned: conductors of both releases may run"
+    assert ironic("version") == API[BEFORE], "pinned: conductors of both releases may run"
     load.await_deploying()
     project.keep(provisioning={"pinRelease": None})
     assert "ironic-migrations-" in project.make("up", seconds=300).out
-    await_(lambda: ironic("version") == _API["now"], "the release of now", 60)
+    await_(lambda: ironic("version") == API["now"], "the release of now", 60)
     load.ended(400)
     assert ironic.states() == [["available", "power off", False]] * SERVERS
     project.assert_unchanged("up")

@@ -100,6 +100,18 @@ case $source in
 *) report root-on-disk failed "$source" "the root file system is on no disk but on '$source'" ;;
 esac
 fi
+for link in ${EXPECTED_LINKS-}; do
+name=${link%%=*} found=absent
+if [ -r "/sys/class/net/$name/bonding/mode" ]; then
+read -r found rest <"/sys/class/net/$name/bonding/mode"
+read -r ports <"/sys/class/net/$name/bonding/slaves"
+found=$found/$(for port in $ports; do cat "/sys/class/net/$port/bonding_slave/perm_hwaddr"; done | sort | paste -s -d ,)
+elif text=$(sudo -n cat "/proc/net/vlan/$name" 2>/dev/null); then # the kernel keeps it to root
+number=${text#*VID: } parent=${text#*Device: }
+found=${number%%[!0-9]*}/${parent%%[!A-Za-z0-9_.-]*}
+fi
+expect "link $name" "$found" "${link#*=}"
+done
 read -r hostname </proc/sys/kernel/hostname
 expect hostname "$hostname" "$EXPECTED_HOSTNAME"
 look_up /etc/os-release OSTREE_VERSION

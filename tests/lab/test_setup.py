@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab import setup
+from lab import metallb, setup
 from lab.errors import SetupFailed
 from lab.setup import Package
 
@@ -109,3 +109,11 @@ def test_where_libvirt_cannot_run_the_lab_goes_on_with_simulated_machines(
     assert setup.settle("libvirt", said.append) == "simulated"
     assert "qemu-system-x86" in said[0] and "root" in said[1] and all("simulated" in line for line in said)
     assert setup.settle("simulated", said.append) == "simulated" and len(said) == 2
+
+
+def test_what_announces_addresses_is_installed_and_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    installed: list[str] = []
+    monkeypatch.setattr(setup, "missing", list[Package])
+    monkeypatch.setattr(setup, "install", lambda packages, _: installed.extend(each.name for each in packages))
+    monkeypatch.setattr(metallb, "ensure", lambda _: tmp_path)
+    assert (setup.announcing(print), installed) == (tmp_path, ["nftables"])

@@ -66,11 +66,13 @@ def test_a_server_that_was_claimed_goes_by_consent_only(type_: str) -> None:
     assert _messages(before, [another, *before[1:]], "control-plane-0") == []
 
 
-def test_two_of_three_never_go_at_once() -> None:
-    before = _control_plane()
-    after = [_anew(before[0]), _anew(before[1]), before[2]]
-    (message,) = _messages(before, after, "control-plane-0", "control-plane-1")
-    assert message.startswith("2 of 3 control plane machines would go at once")
+@pytest.mark.parametrize(("count", "survives"), [(3, 1), (4, 1), (5, 2)])
+def test_never_more_go_at_once_than_etcd_survives(count: int, survives: int) -> None:
+    before, consent = _control_plane(count), [f"control-plane-{number}" for number in range(count)]
+    for lost in (survives, survives + 1):
+        messages = _messages(before, [*map(_anew, before[:lost]), *before[lost:]], *consent)
+        told = f"{lost} of {count} control plane machines would go at once"
+        assert [message.startswith(told) for message in messages] == [True] * (lost - survives)
 
 
 def test_the_only_one_never_goes() -> None:

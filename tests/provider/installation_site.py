@@ -172,7 +172,7 @@ async def installation_site(folder: Path, cluster: FakeCluster) -> AsyncGenerato
     """A site whose machines end with it."""
     async with ssh.artifact_host(folder, UPLOAD_HOST, CLIENT) as section:
         bmc = {"address": "https://10.0.0.1", "username": "operator", "password": "pass"}
-        bmcs = {f"{role}-{number}": bmc for role in ("worker", "control-plane") for number in range(4)}
+        bmcs = {f"{role}-{number}": bmc for role in ("worker", "control-plane") for number in range(5)}
         settings = settings_of(artifacts=section, bmcs=bmcs)
         site = Site(artifacts=folder / "artifacts", settings=settings, cluster=cluster)
         try:

@@ -17,8 +17,8 @@ from tests.provider.installation_site import CONTROL_PLANE, NEW, Site
 FIRST = node_of("control-plane-0")
 
 
-async def control_plane(site: Site) -> tuple[list[FakeMachine], FakeEtcd]:
-    machines = await site.control_plane()
+async def control_plane(site: Site, count: int = 3) -> tuple[list[FakeMachine], FakeEtcd]:
+    machines = await site.control_plane(count)
     return machines, FakeEtcd(world=site, machines=machines)
 
 
@@ -48,11 +48,12 @@ async def test_the_member_is_taken_out_and_a_new_one_comes(site: Site) -> None:
     assert len(etcd.secrets) == 6 and not any(name.endswith(FIRST) for name in etcd.secrets)
 
 
-async def test_all_of_them_one_after_the_other(site: Site) -> None:
-    machines, etcd = await control_plane(site)
+@pytest.mark.parametrize("count", [3, 4, 5])
+async def test_all_of_them_one_after_the_other(site: Site, count: int) -> None:
+    machines, etcd = await control_plane(site, count)
     await asyncio.gather(*(site.up(machine, **etcd.inputs(machine), maxUnavailable=3) for machine in machines))
-    assert [machine.disk for machine in machines] == [NEW] * 3 and len(etcd.members) == 3
-    assert [machine.installs for machine in machines] == [1] * 3
+    assert [machine.disk for machine in machines] == [NEW] * count and len(etcd.members) == count
+    assert [machine.installs for machine in machines] == [1] * count
     assert ours(site.log, "member") == [
         f"member {verb} {node_of(machine.name)}" for machine in machines for verb in ("remove", "add")
     ]

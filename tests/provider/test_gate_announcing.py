@@ -114,6 +114,27 @@ async def test_only_what_changed_is_handed_over_and_only_to_those_that_are_there
     assert state["observed"] == f"port {closed} of stays does not answer us"
 
 
+async def test_one_that_is_added_is_let_in_by_the_others_before_it_answers(
+    closed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no configuration before: so the others are told, whether it answers or not."""
+    told, ask = asyncio.Event(), machine_config_access.run
+
+    async def run(*arguments: Any) -> str:
+        answer = await ask(*arguments)
+        told.set()
+        return answer
+
+    monkeypatch.setattr(machine_config_access, "run", run)
+    it, later = await gate(), free_port()
+    async with ssh.node(HOST, CLIENT, reads=True, journal=says()) as port:
+        wanted = {**access([node("old", port), node("new", later)]), "timeoutSeconds": 30}
+        waiting = asyncio.ensure_future(it.up(wanted))
+        await asyncio.wait_for(told.wait(), 30)
+    async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=later):
+        assert (await waiting)["observed"] == f"port {closed} of old, new does not answer us"
+
+
 @pytest.mark.parametrize("networks", [[], ["198.51.100.5; reboot"], ["host.example.com"]])
 async def test_what_is_no_network_is_refused(networks: list[str]) -> None:
     (problem,) = await (await gate()).check(access([node("a", 22)], tuple(networks)))

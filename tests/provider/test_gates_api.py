@@ -19,6 +19,7 @@ from metal_ipi.provider.errors import GateFailed
 from metal_ipi.provider.gates import https
 from metal_ipi.provider.gates.approvals import refusal
 from tests.provider.fake_cluster import FakeCluster
+from tests.provider.fake_etcd import etcd_operator
 from tests.provider.harness import Harness, Resource
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
@@ -166,6 +167,25 @@ async def test_nodes_ready_waits_only_for_new_names(cluster: FakeCluster) -> Non
     it = await up(gate("nodes-ready", spec))
     cluster.answers[NODES] = (200, {"items": [node("a", "Unknown"), node("d")]})
     assert (await up(gate("nodes-ready", {**spec, "names": ["a", "d"]}), it)).state["observed"] == "Ready: d"
+
+
+async def test_a_control_plane_that_grew_has_to_have_its_members(cluster: FakeCluster) -> None:
+    """The operator takes one in after the other, and finds nothing wrong with fewer."""
+    cluster.answers[REQUESTS] = (404, {})
+    cluster.answers[NODES] = (200, {"items": [node("a")]})
+    wanted = gate("nodes-ready", cluster.spec(names=["a"], etcdMembers=5), timeout=1)
+    operator = "/apis/config.openshift.io/v1/clusteroperators/etcd"
+    for answer, told in (
+        ((200, etcd_operator(members=4)), "etcd: it has 4 members, and should have 5"),
+        ((200, etcd_operator("b", members=5)), "etcd: 4 of 5 members are available, b is unhealthy"),
+        ((503, {}), "etcd: HTTP 503"),
+    ):
+        cluster.answers[operator] = answer
+        with pytest.raises(GateFailed, match=told):
+            await up(wanted)
+    for answer, told in (((200, etcd_operator(members=5)), "etcd is whole"), ((404, {}), "has no etcd operator")):
+        cluster.answers[operator] = answer
+        assert told in (await up(wanted)).state["observed"]
 
 
 async def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None:

@@ -44,7 +44,10 @@ ASSETS = json.dumps(
 
 
 def _artifacts(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
-    names = list(plain(args.inputs["files"]))
+    files = plain(args.inputs["files"])
+    if not isinstance(files, dict):  # a preview may not know them, and then knows nothing
+        return {}
+    names = list(files)
     return {
         "urls": {name: f"https://boot.test/x/{name}" for name in names},
         "bootUrls": {name: f"http://boot.test/x/{name}" for name in names},

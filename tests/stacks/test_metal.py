@@ -107,6 +107,13 @@ def test_machines_know_their_addresses_in_vlans() -> None:
     assert "bond0" not in recorder.inputs("hybrid-bootstrap")["userData"]
 
 
+def test_five_control_plane_machines_leave_workers_their_addresses_in_vlans() -> None:
+    recorder = declared("hybrid", controlPlane={"count": 5})
+    assert _addresses(recorder, "control-plane-3") == {"storage": "10.66.0.5/28"}
+    assert _addresses(recorder, "control-plane-4") == {"storage": "10.66.0.14/28"}
+    assert _addresses(recorder, "worker-0")["storage"] == "10.66.0.6/28"
+
+
 def test_a_vlan_without_subnet_changes_nothing_on_the_machines() -> None:
     recorder = _run(platform={"networks": [{"name": "bare", "roles": ["worker"]}]})
     assert "vxlan" not in recorder.inputs("platform-vlan-bare"), "Metal chooses"

@@ -84,6 +84,18 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("masters", "workers", "needed"), [(3, 1, 8), (4, 1, 8), (5, 0, 8), (5, 1, 9), (5, 2, 10)])
+def test_subnets_have_room_for_all(masters: int, workers: int, needed: int) -> None:
+    roles = ["control-plane", *(["worker"] if workers else [])]
+    size = {"controlPlane": {"count": masters}, "workers": {"count": workers}}
+    network = {**_VLAN, "roles": roles, "gateway": {"size": 8}}
+    if needed <= 8:
+        assert _parsed({"networks": [network]}, **size)
+    else:
+        why = f"it has 8 addresses, and {needed} are needed"
+        assert tells(_problems({"networks": [network]}, **size), "platform.networks[0].gateway.size", why)
+
+
 @pytest.mark.parametrize(("platform", "path", "why", "remedy"), _WRONG)
 def test_what_is_wrong_is_told(platform: dict[str, Any], path: str, why: str, remedy: str) -> None:
     assert tells(_problems(platform), f"platform.{path}", why, remedy)

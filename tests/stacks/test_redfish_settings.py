@@ -120,6 +120,13 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__servers__0__bmc": {"address": "https://a", "ipmi": 1}}, "servers[0].bmc.ipmi", "no such setting", ""),
 ]  # fmt: skip
 _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
+    ({"platform__servers": [_SERVERS[0], {**_SERVERS[4], "name": "arbiter-0"}]}, "platform.servers[1].name",
+     "metal-ipi has no arbiters", "have 3 control plane machines, or 1"),
+    ({"platform__servers": [_SERVERS[0], *_SERVERS[2:]]}, "controlPlane.count", "etcd of two members", "have 3, or 1"),
+    ({"platform__servers": _SERVERS[2:3], "platform__bootstrap": {"type": "none"}, "controlPlane": {"count": 1},
+      "workers": {"count": 1}}, "workers.count", "lists 0 of this role", "remove it"),
+    ({"platform__servers": _SERVERS[2:3] + _SERVERS[4:], "platform__bootstrap": {"type": "none"}},
+     "platform.bootstrap.type", "only a single node bootstraps itself", "set type to lend, and server to a worker"),
     ({"boot__install": None}, "boot.install", "no rule says to which", "set boot.install.device"),
     ({"controlPlane": {"count": 1}, "workers": {"count": 0}}, "controlPlane.count workers.count",
      "platform.servers lists", "remove it"),

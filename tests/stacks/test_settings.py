@@ -104,8 +104,15 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("platform.facilities", ["da11"], "platform", "exactly one of metro and facilities must be set", "set metro"),
     ("platform.metro", _ABSENT, "platform", "exactly one of metro and facilities must be set", "or facilities"),
     ("platform.facility", "da11", "platform.facility", "there is no such setting", "did you mean 'facilities'?"),
-    ("controlPlane", {"count": 2}, "controlPlane.count", "it should be 1 or 3", "etcd has no quorum"),
-    ("controlPlane", {"count": 1}, "workers.count", "a single control plane machine cannot have", "set workers.count"),
+    ("controlPlane", {"count": 2}, "controlPlane.count",
+     'lost with either of them. metal-ipi has no arbiters: its clusters are of platform none, and there the installer'
+     ' refuses them up to 4.21 (arbiter.platform: Unsupported value: "none": supported values: "baremetal")',
+     "have 3, or 1"),
+    *(("controlPlane", {"count": count}, "controlPlane.count", "control planes of 1, 3, 4 or 5 machines", "one of")
+      for count in (-1, 0, 6, 7)),
+    ("controlPlane", {"count": "3"}, "controlPlane.count", "it should be 1, 3, 4 or 5", "4 or 5 from 4.18 on"),
+    ("installConfig", {"other": {"arbiter": {"name": "arbiter", "replicas": 1}}}, "installConfig.other.arbiter",
+     "metal-ipi has no arbiters", "take it out"),
     ("workers", {"count": -1}, "workers.count", "it should be greater than or equal to 0", "it is 0 to 1000"),
     ("workers", {"count": 1001}, "workers.count", "it should be less than or equal to 1000", "it is 0 to 1000"),
     ("workers", {"count": "3"}, "workers.count", "it should be a valid integer", "it is 0 to 1000"),
@@ -431,6 +438,14 @@ def test_only_a_rehearsal_does_without(path: str, changes: dict[str, Any]) -> No
     assert (problem.path, problem.value) == (f"metal-ipi:{path}", "(not set)")
     assert ("--secret" in problem.remedy) == (path.rsplit(".", maxsplit=1)[-1] in SECRET_NAMES)
     assert _settings({**changes, path: _ABSENT, "rehearsal": True}).rehearsal is True
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_larger_control_planes_are_there_from_a_release_on(count: int) -> None:
+    size = {"controlPlane": {"count": count}}
+    found = _problems({**size, "openshiftVersion": "4.17.9"})
+    assert tells(found, "controlPlane.count", "from 4.18 on, and openshiftVersion is 4.17.9", "have 3")
+    assert _settings({**size, "openshiftVersion": "4.18.0-okd-scos.1"}).control_plane.count == count
 
 
 def test_a_stream_is_needed_one_way_or_the_other() -> None:

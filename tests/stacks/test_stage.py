@@ -20,10 +20,11 @@ from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.install.previous_runs import READ_STATE
 from metal_ipi.components.install.stage import StageError
 from metal_ipi.stacks import assets as assets_of_stack
+from metal_ipi.stacks.problems import SettingsError
 from metal_ipi.stacks.program import main
 from tests.components.test_renewal import OF_OPENSHIFT
 from tests.mocks import Recorder, is_secret, plain, run
-from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, SEED, declared, left_behind, settings
+from tests.stacks.answers import ANSWERS, ASSETS, CALLS, PUBLIC_KEY, SEED, declared, left_behind, settings, tells
 from tests.stacks.rack import rack_declared, rack_text
 
 _COMMAND = "metal-ipi:install:InstallAssets$command:local:Command"
@@ -130,6 +131,66 @@ def test_after_bootstrap_complete_never(assets: str, monkeypatch: pytest.MonkeyP
     assert _is_kept(recorder) and told == []
     assert "userData" in recorder.requests["da11-control-plane-0-device"].ignoreChanges
     assert not recorder.one("da11-bootstrap").inputs.get("disposable")
+
+
+def _stands(count: int, workers: int = 3) -> dict[str, Any]:
+    """What a run left whose cluster has so many control plane machines, and was installed with so many workers."""
+    machines = {
+        f"da11_control_plane_{number}_device": (_DEVICE, {"hostname": f"da11-control-plane-{number}"})
+        for number in range(count)
+    }
+    recorder = declared(controlPlane={"count": count}, workers={"count": workers})
+    stdin = recorder.inputs("install-assets-create")["stdin"]
+    return left_behind(
+        install_assets_create=(_COMMAND, {"stdin": stdin, "stdout": ASSETS}),
+        keys=_KEYS,
+        bootstrap_complete=(_GATE, {"passedAt": "then"}),
+        **machines,
+    )
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 4), (3, 5), (4, 5)])
+def test_a_control_plane_that_stands_may_grow(before: int, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = settings(controlPlane={"count": after}, **_FROM_MEMORY)
+    recorder, told = _run(_stands(before), config, monkeypatch)
+    assert _is_kept(recorder) and told == []
+    assert recorder.inputs("nodes-ready")["spec"]["etcdMembers"] == after
+    # What is added asks the others for its configuration, and is let in before it answers.
+    assert "control-plane-checks-reachable" not in recorder.after("machine-config-access")
+    first = declared(values=config)
+    assert "control-plane-checks-reachable" in first.after("machine-config-access")
+    urns = [sorted(map(each.urn, each.requests)) for each in (recorder, first)]
+    assert urns[0] == urns[1]
+
+
+@pytest.mark.parametrize(("masters", "workers"), [(1, 0), (3, 0), (3, 1)])
+def test_routers_stay_where_names_point_when_workers_are_added(
+    masters: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A control plane that was installed without workers goes on to take pods."""
+    config = settings(controlPlane={"count": masters}, workers={"count": 2})
+    recorder, _ = _run(_stands(masters, workers), config, monkeypatch)
+    records = recorder.inputs("dns-ingress-records")["records"].values()
+    (apps,) = (record["values"] for record in records if record["name"].startswith("*.apps."))
+    assert len(apps) == 2 + (0 if workers else masters)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (1, 3, "installed with one control plane machine, and its topology stays SingleReplica"),
+        (5, 4, "da11-control-plane-4 would go, and nobody takes members out of etcd on platform none"),
+        (3, 1, "da11-control-plane-1, da11-control-plane-2 would go"),
+    ],
+)
+def test_what_a_control_plane_that_stands_cannot_become(
+    before: int, after: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings(controlPlane={"count": after})
+    with pytest.raises(SettingsError) as refused:
+        _run(_stands(before), config, monkeypatch)
+    assert tells(refused.value.problems, "controlPlane.count", why)
+    _run(_interrupted(), config, monkeypatch)  # as long as there is no cluster it may
 
 
 def _manifests(folder: Path, text: str = "one") -> dict[str, str]:

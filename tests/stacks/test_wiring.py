@@ -258,11 +258,16 @@ def test_the_bootstrap_address_stands_apart_and_is_withdrawn() -> None:
     assert recorder.outputs["bootstrap"] == {"present": False}
 
 
-def test_a_single_node_is_a_whole_cluster() -> None:
-    recorder = declared(controlPlane={"count": 1}, workers={"count": 0})
-    assert [device.name for device in recorder.of(_DEVICE)] == ["da11-control-plane-0-device"]
-    assert [node["name"] for node in recorder.outputs["nodes"]] == [f"da11-control-plane-0.{_DOMAIN}"]
-    assert _install_config(recorder)["controlPlane"]["replicas"] == 1
+@pytest.mark.parametrize(("masters", "workers"), [(1, 0), (1, 2), (4, 2), (5, 0)])
+def test_each_size_is_a_whole_cluster(masters: int, workers: int) -> None:
+    recorder = declared(controlPlane={"count": masters}, workers={"count": workers})
+    names = [f"da11-control-plane-{n}" for n in range(masters)] + [f"da11-worker-{n}" for n in range(workers)]
+    assert [device.name for device in recorder.of(_DEVICE)] == [f"{name}-device" for name in names]
+    assert [node["name"] for node in recorder.outputs["nodes"]] == [f"{name}.{_DOMAIN}" for name in names]
+    config, records = _install_config(recorder), _lasting(recorder)
+    assert (config["controlPlane"]["replicas"], config["compute"][0]["replicas"]) == (masters, workers)
+    assert (len(records[f"api.{_DOMAIN}"]) == masters and len(records[f"*.apps.{_DOMAIN}"]) == workers) or masters
+    assert recorder.inputs("nodes-ready")["spec"].get("etcdMembers") == (masters if masters > 3 else None)
 
 
 # --- what is ordered -----------------------------------------------------------------------------------------------

@@ -47,9 +47,14 @@ def test_the_command_line_counts_before_the_stack_file(layout: Layout) -> None:
 
 def test_the_lab_of_a_stack(layout: Layout) -> None:
     found = choices.lab(layout, Asked(machines="simulated"), DOCUMENT)
-    assert found == Wanted(machines="simulated", installer="stand-in", rack=0, kube_vip=False, small_kubernetes=False)
+    assert found == Wanted(
+        machines="simulated", installer="stand-in", rack=0, kube_vip=False, metallb=False, small_kubernetes=False
+    )
     assert found is not None and found.options == ["--machines", "simulated", "--openshift", "stand-in"]
     assert choices.lab(layout, NOTHING, {"config": {}}) is None, "a real facility's"
+    services = {"metal-ipi:serviceAddresses": {"type": "metallb-l2", "install": False}}
+    announcing = choices.lab(layout, NOTHING, {"config": {**DOCUMENT["config"], **services}})
+    assert announcing is not None and announcing.metallb
 
 
 def test_a_hub_stands_beside_whatever_the_lab_has(layout: Layout) -> None:

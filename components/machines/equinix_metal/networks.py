@@ -39,9 +39,12 @@ class VlanSpec:
     """Which address of the subnet a role's first machine has."""
 
     def address(self, subnet: str, role: Role, place: int) -> str:
-        """The address of a role's `place`-th machine, with the prefix length. The first one is the gateway's."""
-        network = ipaddress.IPv4Network(subnet)
-        return f"{network[self.first[role] + place]}/{network.prefixlen}"
+        """The address of a role's `place`-th machine, with the prefix length. The first one is the gateway's, and the
+        last one nobody's. What finds no room before the workers has an address from the end."""
+        network, index, workers = ipaddress.IPv4Network(subnet), self.first[role] + place, self.first["worker"]
+        if role == "control-plane" and index >= workers:
+            index = workers - index - 2
+        return f"{network[index]}/{network.prefixlen}"
 
 
 class Networks:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.machines.base import Address
-from lab.machines.simulated import archives, keyfile
+from lab.machines.simulated import archives, host_network, keyfile
 
 
 class BootError(Exception):
@@ -66,6 +66,31 @@ class Kernel:
         if "ignition.firstboot" in self.arguments:
             return first
         return sorted((self.installed.root / "etc/NetworkManager/system-connections").glob("*.nmconnection"))
+
+    def embedded_profiles(self) -> dict[str, str]:
+        """NetworkManager's profiles that a live system was given in an archive, by name."""
+        files = {} if self.installed is not None else self._unpacked()[1]
+        where = "etc/coreos-firstboot-network/"
+        return {path.removeprefix(where): data.decode() for path, data in files.items() if path.startswith(where)}
+
+    def check_host_network(
+        self, profiles: list[Path], addresses: tuple[Address, ...], cards: Mapping[str, str]
+    ) -> dict[str, host_network.Link]:
+        """What nmstatectl's profiles make of the cards: the machine must be reached by what they say."""
+        try:
+            links = host_network.links(profiles, cards)
+        except (keyfile.KeyfileError, ValueError) as error:
+            raise BootError(f"NetworkManager: profile {error}") from error
+        if self.values("ip"):
+            raise BootError("NetworkManager: profiles and ip= both say what the network is")
+        mine = {entry.address: entry for entry in addresses}
+        for link in links.values():
+            for each in link.addresses:
+                if str(each.ip) in mine:
+                    prefix = str(each.network.prefixlen)
+                    _compare(f"NetworkManager: {link.name}", addresses, str(each.ip), prefix, link.gateway)
+                    return links
+        raise BootError(f"NetworkManager: nobody answers: no profile has one of {', '.join(mine)}")
 
     def check_network(self, addresses: tuple[Address, ...]) -> list[str]:
         """What `ip=`, `nameserver=` and profiles say must be what the network knows this machine by.

@@ -15,8 +15,8 @@ from uuid import uuid4
 import httpx
 from pydantic import TypeAdapter
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, network_only
-from lab.machines.simulated import fetch, root, ssh, unitfile
+from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, cards, network_only
+from lab.machines.simulated import fetch, host_network, root, ssh, unitfile
 from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
 from lab.machines.simulated.firmware import Firmware, download
@@ -28,6 +28,7 @@ from lab.machines.simulated.provision import Provision
 from lab.machines.simulated.root import System
 from lab.machines.simulated.surroundings import Surroundings
 from lab.machines.simulated.units import Units
+from lab.network import plan
 
 _log = logging.getLogger(__name__)
 _State = Literal["off", "booting", "up"]
@@ -201,10 +202,10 @@ class Machine:
                     kernel = await self._firmware(http)
                 self._console.line("Linux version 0.0.0-simulated")
                 self._console.line(f"Command line: {' '.join(kernel.arguments)}")
-                for line in kernel.check_network(self.spec.addresses):
-                    self._console.line(line)
+                links = self._network(kernel)
                 directory = await self._root(kernel)
             boot_id = self._proc(directory, kernel)
+            host_network.populate(directory, cards(self.spec), links)
             await Provision(kernel, directory, self.address, self._around, self._console.line).run(boot_id)
             system = self._described(directory, kernel.installed and kernel.installed.boot)
             (directory / "proc/sys/kernel/hostname").write_text(system.hostname + "\n")
@@ -226,6 +227,25 @@ class Machine:
         self._disks.make()
         firmware = Firmware(self.spec, self._around, self._downloads, self._disks, self._console)
         return await firmware.boot(http, self.order(self.spec.id))
+
+    def _network(self, kernel: Kernel) -> dict[str, host_network.Link]:
+        """The bonds, VLANs and cards of nmstatectl's profiles; of other networks only the console tells."""
+        given = self._directory / "firstboot-network"
+        shutil.rmtree(given, ignore_errors=True)
+        profiles = kernel.profiles()
+        for name, text in kernel.embedded_profiles().items():
+            given.mkdir(exist_ok=True)
+            profiles.append(given / name)
+            profiles[-1].write_text(text)
+            profiles[-1].chmod(0o600)
+        if not host_network.is_one(profiles):
+            for line in kernel.check_network(self.spec.addresses):
+                self._console.line(line)
+            return {}
+        links = kernel.check_host_network(profiles, self.spec.addresses, cards(self.spec))
+        for link in links.values():
+            self._console.line(f"NetworkManager: {link.told}")
+        return links
 
     async def _root(self, kernel: Kernel) -> Path:
         """The root file system, as it is when the kernel starts: a fresh one for a live system."""
@@ -269,7 +289,7 @@ class Machine:
         return System(
             root=directory,
             hostname=(path.read_text().strip() if path.exists() else "") or self.spec.hostname,
-            variables={_MARK: self.address},
+            variables={_MARK: self.address, "LAB_WIRE": _wire(self.spec)},
             filesystems=self._disks.filesystems if self.spec.disks else None,
             boot=boot or None,
         )
@@ -299,6 +319,18 @@ class Machine:
         except OSError as error:
             raise BackendError(f"{self.address}:{self._around.ssh_port}: {error}") from error
         self._console.line("systemd[1]: Started OpenSSH server daemon (simulated).")
+
+
+def _wire(spec: MachineSpec) -> str:
+    """The address, with gateway, of what has a network stack of its own (lab/openshift/node/wire.go).
+
+    It is the private one. A server of a rack has none, and gets one that nobody is told.
+    """
+    for each in spec.addresses:
+        if not each.public:
+            return f"{each.address}/{each.prefix} {each.gateway}"
+    _, _, third, fourth = spec.addresses[0].address.split(".")
+    return f"169.254.{third}.{fourth}/32 {plan.BGP_PEERS[0]}"
 
 
 def saved(directory: Path) -> MachineSpec | None:

@@ -81,6 +81,7 @@ func readConfig(data []byte, inPlace bool) (installConfig, error) {
 		{!none, "platform: Invalid value: must be none: the lab's stand-in knows no other"},
 		{unreadable != nil || len(secret.Auths) == 0, "pullSecret: Invalid value: auths required"},
 		{config.ControlPlane.count() <= 0, "controlPlane.replicas: Invalid value: must be positive"},
+		{config.ControlPlane.count() == 2, "controlPlane.replicas: Invalid value: 2: etcd of two members is lost with either of them"},
 		{inPlace && config.ControlPlane.count() != 1, "controlPlane.replicas: Invalid value: bootstrap in place requires a single ControlPlane replica"},
 		{inPlace && config.BootstrapInPlace.InstallationDisk == "", "bootstrapInPlace.installationDisk: Required value"},
 	} {

@@ -20,7 +20,7 @@ func assignedNode(t *testing.T, manifest string) (*kubeletNode, *fakeAPI, *told)
 	objects := must(parseObjects([]byte(manifest)))
 	for _, object := range objects {
 		meta := metadata(object)
-		plural := map[string]string{"Pod": "pods", "Secret": "secrets"}[object["kind"].(string)]
+		plural := map[string]string{"Pod": "pods", "Secret": "secrets", "ConfigMap": "configmaps"}[object["kind"].(string)]
 		api.set("/api/v1/namespaces/"+meta["namespace"].(string)+"/"+plural+"/"+meta["name"].(string), object)
 	}
 	node.client = api.serve(t)
@@ -33,9 +33,11 @@ metadata: {namespace: mco, name: server, uid: u1}
 spec:
   hostNetwork: true
   serviceAccountName: server
-  containers: [{name: server, image: mco, env: [{name: A, value: b}]}]
+  containers:
+  - {name: server, image: mco, env: [{name: A, value: b}, {name: NODE, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}, {name: IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]}
   volumes:
   - {name: own, secret: {secretName: own}}
+  - {name: settings, configMap: {name: settings}}
   - {name: token, projected: {sources: []}}
   - {name: host, hostPath: {path: /etc}}
 `
@@ -44,6 +46,10 @@ const ownSecret = `---
 kind: Secret
 metadata: {namespace: mco, name: own}
 data: {tls.key: a2V5}
+---
+kind: ConfigMap
+metadata: {namespace: mco, name: settings}
+data: {a.yaml: "a: 1"}
 `
 
 func TestAPodOfTheAPIHasWhatItMounts(t *testing.T) {
@@ -55,21 +61,26 @@ func TestAPodOfTheAPIHasWhatItMounts(t *testing.T) {
 	}
 	volumes := filepath.Join(node.host.root, "/var/lib/kubelet/pods/u1/volumes")
 	for path, wanted := range map[string]string{
-		"own/tls.key": "key", "token/token": "token of server", "token/ca.crt": string(node.authority), "token/namespace": "mco",
+		"own/tls.key": "key", "settings/a.yaml": "a: 1", "token/token": "token of server", "token/ca.crt": string(node.authority), "token/namespace": "mco",
 	} {
 		info, err := os.Stat(filepath.Join(volumes, path))
 		if text := readOr(filepath.Join(volumes, path), ""); text != wanted || err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %q %v", path, text, err)
 		}
 	}
-	if len(its.files) != 2 || its.files["own"] != filepath.Join(volumes, "own") {
+	if len(its.files) != 3 || its.files["own"] != filepath.Join(volumes, "own") {
 		t.Errorf("%v", its.files)
 	}
 	variables := environment(its.Spec.Containers[0].Env)
-	for _, wanted := range []string{"A=b", "KUBERNETES_SERVICE_HOST=127.0.0.1"} {
+	for _, wanted := range []string{"A=b", "NODE=node0", "IP=127.0.0.1", "KUBERNETES_SERVICE_HOST=127.0.0.1"} {
 		if !slices.Contains(variables, wanted) {
 			t.Errorf("%q", variables)
 		}
+	}
+	check(t, its.started(ctx))
+	status, _ := api.get("/api/v1/namespaces/mco/pods/server")["status"].(kube.Object)
+	if status["phase"] != "Running" || status["podIP"] != "127.0.0.1" {
+		t.Errorf("%v", status)
 	}
 	// The same pod is not prepared again, another one of its name is.
 	node.asked = time.Time{}
@@ -102,6 +113,7 @@ func TestAPodWaitsForItsSecret(t *testing.T) {
 	node.assignedPods(ctx)
 	heard.await(t, "pod mco/server: secret own is empty still")
 	api.set("/api/v1/namespaces/mco/secrets/own", kube.Object{"data": kube.Object{"a": "YQ=="}})
+	api.set("/api/v1/namespaces/mco/configmaps/settings", kube.Object{"data": kube.Object{"a": "b"}})
 	node.asked = time.Time{}
 	if pods := node.assignedPods(ctx); len(pods) != 1 {
 		t.Errorf("%v", pods)
@@ -124,6 +136,26 @@ func TestPodsStayWhileTheAPIIsAway(t *testing.T) {
 	}
 	if count := strings.Count(heard.String(), "this node's pods are not known: "); count != 1 {
 		t.Errorf("said %d times: %s", count, heard.String())
+	}
+}
+
+func TestAVariableOfAnUnknownFieldKeepsThePodFromStarting(t *testing.T) {
+	node, _, heard := assignedNode(t, strings.Replace(assignedPod, "status.hostIP", "status.phase", 1)+ownSecret)
+	if pods := node.assignedPods(context.Background()); len(pods) != 0 {
+		t.Errorf("%v", pods)
+	}
+	heard.await(t, `pod mco/server: variable IP is of "status.phase", which the lab's kubelet does not know`)
+}
+
+func TestAnAPIWithoutPodsIsNotAskedAgain(t *testing.T) {
+	node, api, heard := assignedNode(t, "")
+	api.refuseWhere(http.StatusNotFound, func(_, path string) bool { return path == "/api/v1/pods" })
+	for range 3 {
+		node.asked = time.Time{}
+		node.assignedPods(context.Background())
+	}
+	if asked := api.requests(http.MethodGet); len(asked) != 1 || heard.String() != "" {
+		t.Errorf("%q %s", asked, heard.String())
 	}
 }
 

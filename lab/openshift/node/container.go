@@ -9,9 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // box is a program with the files that it can see: those of its image, and of the machine what is mounted. It runs as a
@@ -22,6 +25,9 @@ type box struct {
 	Command     []string `json:"command"`
 	Environment []string `json:"environment"`
 	Mounts      []bind   `json:"mounts"`
+	Joins       bool     `json:"joins"` // whether it has another network than the machine's
+
+	network *os.File // the namespace of that network; nil: the machine's
 }
 
 // bind is a file or directory of the machine, and where the program sees it.
@@ -31,13 +37,19 @@ type bind struct {
 	ReadOnly bool   `json:"readOnly"`
 }
 
-// boxFile is where the process that becomes the program finds its box: not on its command line, which everybody reads.
-const boxFile = 3
+const (
+	// boxFile is where the process that becomes the program finds its box: not on its command line, which everybody reads.
+	boxFile = 3
+	// networkFile is where it finds its network, if it joins one.
+	networkFile = 4
+	// realProc is where a simulated machine has the kernel's /proc; its own says what its own kernel would.
+	realProc = "/run/simulated/proc"
+)
 
 // shared is what every program sees of the machine, where the machine has it.
 var shared = []bind{
 	{Source: "/proc", Target: "/proc"}, {Source: "/sys", Target: "/sys"}, {Source: "/dev", Target: "/dev"},
-	{Source: "/run/simulated/proc", Target: "/run/simulated/proc"},
+	{Source: realProc, Target: realProc},
 	{Source: "/etc/resolv.conf", Target: "/etc/resolv.conf", ReadOnly: true},
 	{Source: "/etc/hosts", Target: "/etc/hosts", ReadOnly: true},
 	{Source: "/etc/nsswitch.conf", Target: "/etc/nsswitch.conf", ReadOnly: true},
@@ -52,6 +64,9 @@ func (b box) start(output *lines) (*exec.Cmd, error) {
 	command := exec.Command(os.Args[0], "container") // units name the program by its whole path
 	command.Env = b.Environment
 	command.ExtraFiles = []*os.File{read}
+	if b.Joins = b.network != nil; b.Joins {
+		command.ExtraFiles = append(command.ExtraFiles, b.network)
+	}
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	err = errors.Join(command.Start(), read.Close()) // now only the process reads: once it is gone, writing fails
@@ -91,6 +106,13 @@ func Container() int {
 }
 
 func (b box) become() error {
+	if b.Joins {
+		runtime.LockOSThread() // a network is a thread's, until the program is another one
+		if err := unix.Setns(networkFile, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("joining the network of this machine's pods: %w", err)
+		}
+		unix.CloseOnExec(networkFile)
+	}
 	// What is mounted here is no business of the machine's. On one that shares its kernel / is no mount point, and private.
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil && err != syscall.EINVAL {
 		return err

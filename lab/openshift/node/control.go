@@ -62,7 +62,7 @@ func (c *controller) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	problems := []error{c.certifier.step(ctx, requests), c.keepNodes(ctx, seen)}
+	problems := []error{c.certifier.step(ctx, requests), c.keepNodes(ctx, seen), c.spread(ctx, seen)}
 	nodes := controlPlaneNodes(seen, c.now())
 	if c.bootstrap != nil {
 		problems = append(problems, c.bootstrap.step(ctx, nodes))

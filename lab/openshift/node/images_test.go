@@ -128,7 +128,7 @@ func TestAnArchiveStaysInItsImage(t *testing.T) {
 }
 
 func TestExpand(t *testing.T) {
-	told := []variable{{"A", "one"}, {"B", "two"}}
+	told := []variable{{Name: "A", Value: "one"}, {Name: "B", Value: "two"}}
 	got := expand([]string{"$(A)-$(B)", "$(C)", "$A", "plain"}, told)
 	if !slices.Equal(got, []string{"one-two", "$(C)", "$A", "plain"}) {
 		t.Errorf("%q", got)

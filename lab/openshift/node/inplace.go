@@ -14,7 +14,7 @@ const masterIgnition = assetDirectory + "/master.ign"
 
 // bootstrapInPlace forms the cluster on the machine that is to be all of it: it serves the API until the cluster's
 // own objects are there, ends it, and leaves the Ignition of the machine's disk.
-func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, host machine, member *agent) error {
+func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, host machine, member *agent, runner *pods) error {
 	if finished(host.root, allDone) {
 		host.log.Print("bootstrapped already")
 		return nil
@@ -26,7 +26,7 @@ func bootstrapInPlace(ctx context.Context, bundle cluster.Bundle, host machine, 
 		formed <- hasVersion(serving, bundle, host)
 		cancel()
 	}()
-	if err := serveCluster(serving, Bootstrap, bundle, host, member); err != nil {
+	if err := serveCluster(serving, Bootstrap, bundle, host, member, runner); err != nil {
 		return err
 	}
 	if err := <-formed; err != nil {

@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +24,7 @@ import (
 
 const (
 	kubeletUnit = "/etc/systemd/system/kubelet.service"
-	assignEvery = 500 * time.Millisecond // a kubelet watches
+	assignEvery = 500 * time.Millisecond // how often a node asks for its pods; a kubelet watches
 	serverFile  = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 )
 
@@ -41,7 +39,7 @@ func Kubelet() int {
 		if err := os.MkdirAll(filepath.Join(host.root, manifestDirectory), 0o755); err != nil {
 			return err
 		}
-		runner := &pods{root: host.root, address: host.network.Source, log: host.log}
+		runner := &pods{root: host.root, address: host.network.Source, wire: wireFromEnv(), log: host.log}
 		bootstrap := flags["bootstrap-kubeconfig"]
 		if bootstrap == "" {
 			notify()
@@ -107,20 +105,13 @@ func notify() {
 
 // kubeletNode is a node of a cluster of the real installer.
 type kubeletNode struct {
-	host      machine
-	agent     *agent
-	authority []byte // who signs the API's certificates, PEM
-	chassis   string // what the network plug-in calls this machine
-	master    bool
+	assigned
+	chassis string // what the network plug-in calls this machine
+	master  bool
 
-	mu       sync.Mutex
-	client   *kube.Client // as the node; nil before it joined
-	serving  bool         // whether its first steps as a member were done
-	kept     sync.Once    // the API server of this machine
-	attached bool         // whether the network plug-in has this machine
-	pods     map[string]podManifest
-	asked    time.Time
-	problem  string // why they were not known when they were last asked for
+	serving  bool      // whether its first steps as a member were done
+	kept     sync.Once // the API server of this machine
+	attached bool      // whether the network plug-in has this machine
 }
 
 func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*kubeletNode, error) {
@@ -134,7 +125,7 @@ func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*k
 	}
 	labels := flags["node-labels"]
 	node := &kubeletNode{
-		host: host, authority: authority, chassis: chassis, master: strings.Contains(labels, master), pods: map[string]podManifest{},
+		assigned: assigned{host: host, authority: authority, every: assignEvery}, chassis: chassis, master: strings.Contains(labels, master),
 	}
 	annotations := map[string]string{nodeLabels: labels}
 	data, err := os.ReadFile(filepath.Join(host.root, "/etc/machine-config-daemon/node-annotations.json"))
@@ -170,9 +161,7 @@ func parseTaints(text string) ([]kube.Taint, error) {
 
 // joined begins what needs the node to be a member.
 func (n *kubeletNode) joined(ctx context.Context, client *kube.Client) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.client = client
+	n.assigned.joined(ctx, client)
 	if n.serving {
 		return
 	}
@@ -250,148 +239,6 @@ func (n *kubeletNode) serveAPI(ctx context.Context) {
 		},
 	}
 	server.runOncePortIsFree(ctx) // a single node's bootstrap has it for a while
-}
-
-// assignedPods is the API's pods for this node, with what they mount; what was known before, where nobody answers.
-func (n *kubeletNode) assignedPods(ctx context.Context) map[string]podManifest {
-	n.mu.Lock()
-	client, known, asked := n.client, n.pods, n.asked
-	n.mu.Unlock()
-	if client == nil || time.Since(asked) < assignEvery {
-		return known
-	}
-	found, err := n.readPods(ctx, client, known)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.asked = time.Now()
-	if err == nil {
-		n.pods, n.problem = found, ""
-	} else if text := err.Error(); text != n.problem {
-		n.problem = text
-		n.host.log.Printf("this node's pods are not known: %s", text)
-	}
-	return n.pods
-}
-
-func (n *kubeletNode) readPods(ctx context.Context, client *kube.Client, known map[string]podManifest) (map[string]podManifest, error) {
-	pods, err := assignedTo(ctx, client, n.host.name)
-	if err != nil {
-		return nil, err
-	}
-	result := map[string]podManifest{}
-	for _, object := range pods {
-		meta := metadata(object)
-		if meta["deletionTimestamp"] != nil {
-			continue // the agent buries it
-		}
-		name := fmt.Sprint(meta["namespace"], "/", meta["name"])
-		if before, ok := known[name]; ok && string(before.text) == fmt.Sprint(meta["uid"]) {
-			result[name] = before
-			continue
-		}
-		told, err := n.prepare(ctx, client, object)
-		if err != nil {
-			n.host.log.Printf("pod %s: %v", name, err)
-			continue
-		}
-		result[name] = told
-	}
-	return result, nil
-}
-
-// prepare has on this machine what a pod mounts from the API: its secrets, and the token of its service account.
-func (n *kubeletNode) prepare(ctx context.Context, client *kube.Client, object kube.Object) (podManifest, error) {
-	object = with(object, "kind", "Pod") // lists leave it out
-	data, err := json.Marshal(object)
-	if err != nil {
-		return podManifest{}, err
-	}
-	told, err := parsePod(data)
-	if err != nil {
-		return told, err
-	}
-	meta := metadata(object)
-	uid, space := fmt.Sprint(meta["uid"]), fmt.Sprint(meta["namespace"])
-	told.text, told.files = []byte(uid), map[string]string{}
-	server, err := url.Parse(n.agent.access.server)
-	if err != nil {
-		return told, err
-	}
-	for i := range told.Spec.Containers {
-		it := &told.Spec.Containers[i]
-		it.Env = append(it.Env, variable{"KUBERNETES_SERVICE_HOST", server.Hostname()}, variable{"KUBERNETES_SERVICE_PORT", server.Port()})
-	}
-	volumes := filepath.Join(n.host.root, "/var/lib/kubelet/pods", uid, "volumes")
-	for _, each := range told.Spec.Volumes {
-		var files map[string][]byte
-		switch {
-		case each.Projected != nil:
-			files, err = n.identity(ctx, client, told, object)
-		case each.Secret.Name != "":
-			files, err = readSecret(ctx, client, space, each.Secret.Name)
-		}
-		if err != nil {
-			return told, err
-		}
-		if files != nil {
-			told.files[each.Name] = filepath.Join(volumes, each.Name)
-			if err := putFiles(told.files[each.Name], files); err != nil {
-				return told, err
-			}
-		}
-	}
-	return told, nil
-}
-
-func readSecret(ctx context.Context, client *kube.Client, space, name string) (map[string][]byte, error) {
-	var secret struct {
-		Data map[string][]byte `json:"data"`
-	}
-	if err := client.Do(ctx, http.MethodGet, "/api/v1/namespaces/"+space+"/secrets/"+name, nil, &secret); err != nil {
-		return nil, err
-	}
-	if len(secret.Data) == 0 {
-		return nil, fmt.Errorf("secret %s is empty still", name)
-	}
-	return secret.Data, nil
-}
-
-// identity is what a pod asks the API as: a token of its service account, which is bound to it.
-func (n *kubeletNode) identity(ctx context.Context, client *kube.Client, told podManifest, object kube.Object) (map[string][]byte, error) {
-	meta := metadata(object)
-	spec := kube.Object{"boundObjectRef": kube.Object{"kind": "Pod", "apiVersion": "v1", "name": meta["name"], "uid": meta["uid"]}}
-	token, err := accountToken(ctx, client, fmt.Sprint(meta["namespace"]), told.Spec.ServiceAccount, spec)
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{
-		"token": token, "ca.crt": n.authority, "namespace": []byte(fmt.Sprint(meta["namespace"])),
-	}, nil
-}
-
-// accountToken asks for a token of a service account.
-func accountToken(ctx context.Context, client *kube.Client, space, account string, spec kube.Object) ([]byte, error) {
-	request := kube.Object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-	var answer struct {
-		Status struct {
-			Token string `json:"token"`
-		} `json:"status"`
-	}
-	path := "/api/v1/namespaces/" + space + "/serviceaccounts/" + account + "/token"
-	err := client.Do(ctx, http.MethodPost, path, request, &answer)
-	return []byte(answer.Status.Token), err
-}
-
-func putFiles(directory string, files map[string][]byte) error {
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return err
-	}
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(directory, filepath.Base(name)), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // chassisID is what Open vSwitch calls this machine: made at its first start, and kept on its disk.

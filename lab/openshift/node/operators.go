@@ -2,19 +2,15 @@ package node
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,8 +22,6 @@ import (
 const (
 	operatorsFile  = "operators.json"
 	operatorsEvery = 250 * time.Millisecond
-	daemonSets     = "/apis/apps/v1/namespaces/" + operatorSpace + "/daemonsets"
-	operatorPods   = "/api/v1/namespaces/" + operatorSpace + "/pods"
 	secrets        = "/api/v1/namespaces/" + operatorSpace + "/secrets"
 	tokenKind      = "kubernetes.io/service-account-token"
 	tokenSeconds   = 10 * 365 * 24 * 3600
@@ -117,7 +111,7 @@ func (o operators) step(ctx context.Context) error {
 		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane},
 	}
 	return errors.Join(
-		signer.step(ctx, requests), loops.keepNodes(ctx, nodes), o.fillTokens(ctx), o.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
+		signer.step(ctx, requests), loops.keepNodes(ctx, nodes), o.fillTokens(ctx), loops.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
 	)
 }
 
@@ -151,73 +145,4 @@ func (o operators) fillTokens(ctx context.Context) error {
 		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
-}
-
-// spread has the pods of the machine config operator's DaemonSets be there, one on each node that they are for, and no
-// others.
-func (o operators) spread(ctx context.Context, nodes []kube.Object) error {
-	sets, err := o.client.List(ctx, daemonSets)
-	if err != nil || len(sets) == 0 {
-		return err
-	}
-	pods, err := o.client.List(ctx, operatorPods)
-	if err != nil {
-		return err
-	}
-	wanted := map[string]kube.Object{}
-	for _, set := range sets {
-		for _, node := range nodes {
-			if pod := podOf(set, node); pod != nil {
-				wanted[fmt.Sprint(metadata(pod)["name"])] = pod
-			}
-		}
-	}
-	var problems []error
-	for _, pod := range pods {
-		name := fmt.Sprint(metadata(pod)["name"])
-		if wanted[name] == nil && metadata(pod)["deletionTimestamp"] == nil {
-			problems = append(problems, o.client.Do(ctx, http.MethodDelete, operatorPods+"/"+name, nil, nil))
-		}
-		delete(wanted, name)
-	}
-	for _, pod := range wanted {
-		problems = append(problems, o.client.Do(ctx, http.MethodPost, operatorPods, pod, nil))
-	}
-	return errors.Join(problems...)
-}
-
-// withIdentity gives a pod's containers the token of its service account, as the API's own admission does elsewhere.
-func withIdentity(spec kube.Object) kube.Object {
-	const name = "kube-api-access"
-	token := kube.Object{"serviceAccountToken": kube.Object{"path": "token", "expirationSeconds": 3607}}
-	present, _ := spec["volumes"].([]any)
-	containers, _ := spec["containers"].([]any)
-	mounted := []any{}
-	for _, each := range containers {
-		it, _ := each.(kube.Object)
-		mounts, _ := it["volumeMounts"].([]any)
-		mount := kube.Object{"name": name, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true}
-		mounted = append(mounted, with(it, "volumeMounts", append(slices.Clone(mounts), mount)))
-	}
-	own := kube.Object{"name": name, "projected": kube.Object{"sources": []any{token}}}
-	return with(with(spec, "containers", mounted), "volumes", append(slices.Clone(present), own))
-}
-
-// podOf is a set's pod on a node; nil if that is not one of those that the set selects.
-func podOf(set, node kube.Object) kube.Object {
-	spec, _ := set["spec"].(kube.Object)
-	pattern, _ := spec["template"].(kube.Object)
-	its, _ := pattern["spec"].(kube.Object)
-	selected, _ := its["nodeSelector"].(kube.Object)
-	labels, _ := metadata(node)["labels"].(kube.Object)
-	for key, value := range selected {
-		if labels[key] != value {
-			return nil
-		}
-	}
-	name := fmt.Sprint(metadata(node)["name"])
-	digest := sha256.Sum256([]byte(name + fmt.Sprint(metadata(node)["uid"])))
-	its = withIdentity(with(with(its, "nodeName", name), "tolerations", []any{kube.Object{"operator": "Exists"}}))
-	meta := with(metadata(pattern), "name", fmt.Sprint(metadata(set)["name"], "-", hex.EncodeToString(digest[:])[:10]))
-	return kube.Object{"apiVersion": "v1", "kind": "Pod", "metadata": with(meta, "namespace", operatorSpace), "spec": its}
 }

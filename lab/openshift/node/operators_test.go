@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"log"
 	"net/http"
 	"path/filepath"
@@ -14,6 +15,11 @@ import (
 	"time"
 
 	"metal-ipi.test/lab/openshift/kube"
+)
+
+const (
+	daemonSets   = workloads + "/namespaces/" + operatorSpace + "/daemonsets"
+	operatorPods = "/api/v1/namespaces/" + operatorSpace + "/pods"
 )
 
 // operating is the stand-in for the operators, of an API that has these objects.
@@ -104,7 +110,7 @@ metadata: {name: of-nobody}
 
 const serverSet = `
 kind: DaemonSet
-metadata: {name: machine-config-server}
+metadata: {name: machine-config-server, namespace: openshift-machine-config-operator}
 spec:
   template:
     metadata: {labels: {k8s-app: machine-config-server}}
@@ -126,7 +132,7 @@ func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
 	ctx := context.Background()
 	spread := func() []kube.Object {
 		t.Helper()
-		check(t, it.spread(ctx, it.nodes(t)))
+		check(t, (&controller{objects: it.client}).spread(ctx, it.nodes(t)))
 		pods := must(it.client.List(ctx, operatorPods))
 		return pods
 	}
@@ -167,9 +173,69 @@ func TestDaemonSetsHaveTheirPodsOnTheNodesTheyAreFor(t *testing.T) {
 		t.Errorf("%v", pod)
 	}
 	leaving := operatorPods + "/leaving"
-	api.set(leaving, kube.Object{"metadata": kube.Object{"name": "leaving", "deletionTimestamp": "now"}})
+	api.set(leaving, kube.Object{"metadata": kube.Object{"name": "leaving", "namespace": operatorSpace, "deletionTimestamp": "now"}})
 	if spread(); len(api.requests(http.MethodDelete)) != 1 {
 		t.Errorf("%q", api.requests(http.MethodDelete))
+	}
+}
+
+const controllerDeployment = `
+kind: DaemonSet
+metadata: {name: speaker, namespace: metallb-system}
+spec: {template: {spec: {nodeSelector: {none: here}}}}
+---
+kind: Deployment
+metadata: {name: controller, namespace: metallb-system}
+spec: {template: {spec: {containers: []}}}
+---
+kind: DaemonSet
+metadata: {name: theirs, namespace: default}
+spec: {template: {spec: {}}}
+---
+kind: Pod
+metadata: {name: theirs, namespace: metallb-system}
+spec: {}
+`
+
+// A Deployment's pod is on a node that is ready, and moves to another one.
+func TestADeploymentHasOnePodWhereANodeIsReady(t *testing.T) {
+	api := newFakeAPI()
+	api.kinds[workloads] = append(api.kinds[workloads], apiKind{"deployments", "Deployment", true})
+	it := operating(t, api, "")
+	for _, object := range must(parseObjects([]byte(controllerDeployment))) {
+		base := map[string]string{"Pod": "/api/v1", "DaemonSet": workloads, "Deployment": workloads}[object["kind"].(string)]
+		plural := strings.ToLower(object["kind"].(string)) + "s"
+		api.set(base+"/namespaces/"+space(object)+"/"+plural+"/"+metadata(object)["name"].(string), object)
+	}
+	api.set("/api/v1/namespaces/"+metalLB, kube.Object{"kind": "Namespace"})
+	for _, ready := range []string{"c", "b", "b", ""} {
+		nodes := []kube.Object{}
+		for _, name := range []string{"c", "a", "b"} {
+			node := kube.Node{Metadata: kube.Meta{Name: name}, Status: kube.NodeStatus{Conditions: []kube.Condition{{Type: "Ready", Status: "True"}}}}
+			switch {
+			case name == "a":
+				node.Spec.Taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
+			case name > ready:
+				node.Status.Conditions[0].Status = "Unknown"
+			}
+			if ready == "c" && name == "b" {
+				node.Status.Conditions[0].Status = "False"
+			}
+			nodes = append(nodes, must(toObject(node)))
+		}
+		check(t, (&controller{objects: it.client}).spread(context.Background(), nodes))
+		found := []string{}
+		for _, pod := range must(it.client.List(context.Background(), allPods)) {
+			found = append(found, fmt.Sprint(pod["spec"].(kube.Object)["nodeName"]))
+		}
+		slices.Sort(found)
+		wanted := []string{"<nil>"} // the pod that nobody has made for a set stays
+		if ready != "" {
+			wanted = append(wanted, ready)
+		}
+		if !slices.Equal(found, wanted) {
+			t.Errorf("%q: %q", ready, found)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"metal-ipi.test/lab/openshift/kube"
 )
 
 const (
@@ -36,6 +39,7 @@ const (
 type pods struct {
 	root    string
 	address string // of a machine that shares its kernel with others; else empty
+	wire    *wire  // what pods of the API have for a network there; nil: the machine's
 	log     *log.Logger
 	// assigned is the API's pods for this node, by name, ready to run; nil where there is no API to ask.
 	assigned func(ctx context.Context) map[string]podManifest
@@ -60,7 +64,9 @@ type podManifest struct {
 	Spec podSpec `json:"spec"`
 
 	text  []byte            // tells a changed manifest from the one that runs
-	files map[string]string // directories that stand for volumes which come from the API, by volume
+	files map[string]string // of a pod of the API: directories that stand for volumes which come from there, by volume
+	// started tells the API that the pod runs; nil for a static one.
+	started func(ctx context.Context) error
 }
 
 type podSpec struct {
@@ -93,6 +99,11 @@ type volumeMount struct {
 type variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+	From  struct {
+		Field struct {
+			Path string `json:"fieldPath"`
+		} `json:"fieldRef"`
+	} `json:"valueFrom"`
 }
 
 type volume struct {
@@ -103,6 +114,9 @@ type volume struct {
 	Secret struct {
 		Name string `json:"secretName"`
 	} `json:"secret"`
+	ConfigMap struct {
+		Name string `json:"name"`
+	} `json:"configMap"`
 	Projected *struct{} `json:"projected"` // the token of its service account, and what it verifies the API by
 }
 
@@ -257,6 +271,12 @@ func (p *pods) run(ctx context.Context, name string, told podManifest) error {
 			finished <- struct{}{}
 		}()
 	}
+	if told.started != nil && ctx.Err() == nil {
+		_ = until(ctx, podRetry, p.log, "pod "+name+": its status", func() (bool, error) { // it ends with the context
+			err := told.started(ctx)
+			return err == nil || kube.Code(err) == http.StatusNotFound, err
+		})
+	}
 	<-ctx.Done()
 	for range started {
 		<-finished
@@ -289,6 +309,12 @@ func (p *pods) launch(ctx context.Context, pod string, it container, told podMan
 	arguments = append(expand(arguments, it.Env), carried...)
 	its := box{
 		Root: from.root, Command: append([]string{program}, arguments...), Environment: environment(it.Env), Mounts: mounts,
+	}
+	if p.wire != nil && told.files != nil && len(carried) == 0 {
+		if its.network, err = p.wire.open(p.root); err != nil {
+			return nil, nil, fmt.Errorf("the network of this machine's pods: %w", err)
+		}
+		its.Mounts = append(its.Mounts, bind{Source: filepath.Join(p.root, realProc), Target: "/proc"})
 	}
 	command, err := its.start(&lines{log: p.log, prefix: it.Name + ": "})
 	if err != nil {

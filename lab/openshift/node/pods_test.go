@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "container":
 		os.Exit(Container())
+	case len(os.Args) > 2 && os.Args[1] == "wired":
+		os.Exit(wired(os.Args[2]))
 	case filepath.Base(os.Args[0]) == "shout":
 		os.Exit(shout())
 	case filepath.Base(os.Args[0]) == "render", filepath.Base(os.Args[0]) == "machine-config-operator":

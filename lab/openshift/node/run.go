@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -96,14 +97,20 @@ func run(ctx context.Context, role Role, host machine) error {
 		member.taints = []kube.Taint{{Key: master, Effect: "NoSchedule"}}
 	}
 	member.annotations = map[string]string{nodeLabels: strings.Join(labels, ",")}
+	its := &assigned{host: host, agent: member, authority: bundle.Files["kube-apiserver-lb-signer.crt"], every: 2 * time.Second}
+	member.joined = its.joined
+	runner := &pods{root: host.root, address: host.network.Source, wire: wireFromEnv(), log: host.log, assigned: its.assignedPods}
 	switch role {
 	case Worker:
+		var group sync.WaitGroup
+		group.Go(func() { runner.Run(ctx) })
 		member.Run(ctx)
+		group.Wait()
 		return nil
 	case BootstrapInPlace:
-		return bootstrapInPlace(ctx, bundle, host, member)
+		return bootstrapInPlace(ctx, bundle, host, member, runner)
 	}
-	return serveCluster(ctx, role, bundle, host, member)
+	return serveCluster(ctx, role, bundle, host, member, runner)
 }
 
 // standInAccess is how the machines of the stand-in for openshift-install reach the API.
@@ -155,7 +162,7 @@ func clientConfig(bundle cluster.Bundle) (*tls.Config, error) {
 }
 
 // serveCluster runs what a machine with an API server serves, until the context ends or something of it fails.
-func serveCluster(ctx context.Context, role Role, bundle cluster.Bundle, host machine, member *agent) error {
+func serveCluster(ctx context.Context, role Role, bundle cluster.Bundle, host machine, member *agent, runner *pods) error {
 	api, err := newNative(role, bundle, host)
 	if err != nil {
 		return err
@@ -171,13 +178,12 @@ func serveCluster(ctx context.Context, role Role, bundle cluster.Bundle, host ma
 		return err
 	}
 	settings := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	static := &pods{root: host.root, address: host.network.Source, log: host.log}
 	tasks := []func(context.Context) error{
 		api.Run,
 		func(ctx context.Context) error {
 			return serve(ctx, net.JoinHostPort(host.network.Source, machinePort), configs, settings, host.log)
 		},
-		func(ctx context.Context) error { static.Run(ctx); return nil },
+		func(ctx context.Context) error { runner.Run(ctx); return nil },
 	}
 	if role == ControlPlane {
 		tasks = append(tasks, func(ctx context.Context) error { member.Run(ctx); return nil })

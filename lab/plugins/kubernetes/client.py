@@ -75,6 +75,9 @@ class Client:
     async def get(self, document: Object) -> Object | None:
         """The live object, None where there is none."""
         try:
+            if document["kind"] == "PodList":
+                where = f"/api/v1/namespaces/{urllib.parse.quote(document['metadata']['namespace'])}/pods"
+                return await self._request("GET", where, {"labelSelector": document["selector"]})
             return await self._request("GET", await self._path(document))
         except ApiError as error:
             if error.status == 404 and not isinstance(error, KindUnknown):

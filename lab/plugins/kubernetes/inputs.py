@@ -63,6 +63,9 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
     "core/v1:Namespace": {**_FRAME, "spec": ABSENT},
     "core/v1:Secret": {**_FRAME, "data": _MAP, "stringData": _MAP, "immutable": Field(kind="boolean"), "type": TEXT},
     "core/v1:ConfigMap": {**_FRAME, "data": _MAP, "binaryData": _MAP, "immutable": Field(kind="boolean")},
+    "core/v1:ServiceAccount": {**_FRAME, "automountServiceAccountToken": Field(kind="boolean")},
+    "rbac.authorization.k8s.io/v1:Role": {**_FRAME, "rules": _SPEC},
+    "rbac.authorization.k8s.io/v1:RoleBinding": {**_FRAME, "roleRef": _SPEC, "subjects": _SPEC},
     **{
         kind: {**_FRAME, "spec": _SPEC}
         for kind in (
@@ -70,6 +73,7 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
             "core/v1:PersistentVolumeClaim",
             "apps/v1:Deployment",
             "apps/v1:StatefulSet",
+            "batch/v1:CronJob",
             "batch/v1:Job",
             "networking.k8s.io/v1:NetworkPolicy",
             "policy/v1:PodDisruptionBudget",
@@ -78,6 +82,7 @@ KINDS: Mapping[str, Mapping[str, Field]] = {
 }
 """Kubernetes' own kinds, as in the type tokens."""
 
+REPLACE_UNREADY = "pulumi.com/replaceUnready"
 ANNOTATIONS = ("pulumi.com/patchForce", "pulumi.com/waitFor")
 """Those that change what the plug-in does. Others of this prefix are refused: they would be ignored without a word."""
 
@@ -117,10 +122,11 @@ def kind_problems(kind: Kind, inputs: Mapping[str, PropertyValue]) -> Iterator[C
             yield CheckFailure(name, f"{name} must be {wanted}, as the resource type says, not {given.value}")
 
 
-def refuse_annotations(annotations: Mapping[str, Json]) -> None:
+def refuse_annotations(kind: str, annotations: Mapping[str, Json]) -> None:
     """Raises NotInTheLab for annotations for the official plug-in that this one would ignore."""
     for name in annotations:
-        if name.startswith("pulumi.com/") and name not in ANNOTATIONS:
+        known = (*ANNOTATIONS, REPLACE_UNREADY) if kind == "Job" else ANNOTATIONS
+        if name.startswith("pulumi.com/") and name not in known:
             raise NotInTheLab("kubernetes", f"the annotation {name}")
 
 

@@ -37,6 +37,9 @@ def related_to(live: Object) -> Object | None:
     if live["kind"] == "Service":
         where = {"name": metadata["name"], "namespace": metadata.get("namespace")}
         return {"apiVersion": "v1", "kind": "Endpoints", "metadata": where}
+    if live["kind"] == "Job" and (live.get("status") or {}).get("failed"):
+        chosen = {"selector": f"batch.kubernetes.io/job-name={metadata['name']}"}
+        return {"apiVersion": "v1", "kind": "PodList", "metadata": {"namespace": metadata["namespace"]}, **chosen}
     if live["kind"] == "PersistentVolumeClaim" and spec.get("storageClassName"):
         name = {"name": spec["storageClassName"]}
         return {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": name}
@@ -72,14 +75,32 @@ def _rolled_out(live: Object, ready: str) -> str | None:
     return f"{there} of {wanted} pods are ready, {updated} of the latest revision"
 
 
+def completed(job: Object) -> bool:
+    """Whether a Job has succeeded."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return any(each.get("type") == "Complete" and each.get("status") == "True" for each in conditions)
+
+
 def _job(live: Object, related: Object | None) -> str | None:
     status = live.get("status") or {}
+    if completed(live):
+        return None
     for each in status.get("conditions") or []:
-        if each.get("status") == "True" and each.get("type") == "Complete":
-            return None
         if each.get("status") == "True" and each.get("type") == "Failed":
-            raise PluginError(f"Job {live['metadata']['name']} failed: {each.get('reason')}: {each.get('message')}")
+            told = [f"Job {live['metadata']['name']} failed: [{each.get('reason')}] {each.get('message')}"]
+            told += [line for pod in (related or {}).get("items") or [] if (line := _pod_problem(pod))]
+            raise PluginError("\n".join(told))
     return f"it has not succeeded; {status.get('active', 0)} pods run, {status.get('failed', 0)} failed"
+
+
+def _pod_problem(pod: Object) -> str:
+    """What the containers of a pod have ended with, as officially (provider/pkg/await/checker/pod/check.go)."""
+    status = pod.get("status") or {}
+    ready = [each for each in status.get("conditions") or [] if each.get("type") == "Ready"]
+    ended = [(each.get("state") or {}).get("terminated") or {} for each in status.get("containerStatuses") or []]
+    told = [f"[{each['reason']}] {each['message']}" for each in ended if each.get("reason") and each.get("message")]
+    name = f"{pod['metadata'].get('namespace')}/{pod['metadata']['name']}"
+    return f"[Pod {name}]: {''.join(each.get('message') or '' for each in ready)}{' '.join(told)}" if told else ""
 
 
 def _service(live: Object, related: Object | None) -> str | None:

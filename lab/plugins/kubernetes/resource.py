@@ -12,9 +12,9 @@ from pulumi.provider.experimental.provider import PropertyDiffKind
 from lab.plugins.base import EngineLog, InitFailed, PluginError, Properties, Resource
 from lab.plugins.kubernetes import objects
 from lab.plugins.kubernetes.client import ApiError, Client, Conflict, KindUnknown, Unreachable
-from lab.plugins.kubernetes.inputs import Kind, kind_problems, refuse_annotations
+from lab.plugins.kubernetes.inputs import REPLACE_UNREADY, Kind, kind_problems, refuse_annotations
 from lab.plugins.kubernetes.objects import Object
-from lab.plugins.kubernetes.readiness import look_of, related_to
+from lab.plugins.kubernetes.readiness import completed, look_of, related_to
 from lab.plugins.values import UNKNOWN, diff_response, differences, plain_map, unknown, wrap, wrap_map
 
 DEFAULT_TIMEOUT_SECONDS = 600.0
@@ -39,6 +39,7 @@ _FIXED: Mapping[str, tuple[str, ...]] = {
         "spec.serviceName",
         "spec.volumeClaimTemplates",
     ),
+    "RoleBinding": ("roleRef",),
     "Job": ("spec.completions", "spec.parallelism", "spec.selector", "spec.template"),
 }
 """What takes a new object, of Kubernetes' own kinds; Secrets and ConfigMaps may be changed where the provider is told
@@ -64,7 +65,7 @@ class KubernetesObject(Resource):
             inputs = objects.without_string_data(inputs)
         plain = plain_map(inputs)
         if plain["metadata"] != UNKNOWN:
-            refuse_annotations(objects.annotations_of(plain))
+            refuse_annotations(self._kind.kind, objects.annotations_of(plain))
             look_of(plain)
         return api.CheckResponse(inputs, [])
 
@@ -80,6 +81,9 @@ class KubernetesObject(Resource):
             if after.get("name") != before["name"]:
                 found["metadata.name"] = PropertyDiffKind.UPDATE
         replaces = {path for path in found if self._replaces(path)}
+        if self._kind.kind == "Job" and await self._is_unready(plain_map(inputs)):
+            found[f"metadata.annotations.{REPLACE_UNREADY}"] = PropertyDiffKind.UPDATE
+            replaces.add(f"metadata.annotations.{REPLACE_UNREADY}")
         if not replaces and objects.is_known(inputs):
             try:
                 found = await self._dry_difference(request, inputs, found)
@@ -90,6 +94,16 @@ class KubernetesObject(Resource):
             there = (before["name"], before.get("namespace"))
             response.delete_before_replace = there == (after.get("name"), after.get("namespace") or there[1])
         return response
+
+    async def _is_unready(self, job: Object) -> bool:
+        """Whether a Job is to be made anew that has not succeeded."""
+        if objects.annotations_of(job).get(REPLACE_UNREADY) != "true":
+            return False
+        try:
+            live = await self._client.get(job)
+        except Unreachable:
+            return False  # which is told below
+        return live is not None and not completed(live)
 
     def _replaces(self, path: str) -> bool:
         settings, kind = self._client.settings, self._kind.kind

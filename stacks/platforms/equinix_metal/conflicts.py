@@ -251,13 +251,16 @@ def _room(path: str, network: Network, counts: dict[str, int]) -> Found:
     if not network.addressed:
         return
     first = {"control-plane": FIRST_CONTROL_PLANE, "worker": FIRST_WORKER}
-    needed = max((first[role] + counts[role] for role in network.roles if counts[role]), default=0) + 1
+    ends = {role: first[role] + counts[role] for role in network.roles if counts[role]}
+    at_the_end = max(ends.get("control-plane", 0) - FIRST_WORKER, 0)
+    needed = max(ends.get("worker", 0), ends.get("control-plane", 0) - at_the_end) + at_the_end + 1
     if needed > network.size:
         name = "gateway.size" if network.gateway else "subnet"
         yield (
             f"{path}.{name}",
             str(network.gateway.size if network.gateway else network.subnet),
             f"it has {network.size} addresses, and {needed} are needed: machines have theirs by their numbers,"
-            f" control plane from the {FIRST_CONTROL_PLANE}nd on and workers from the {FIRST_WORKER}th on",
+            f" control plane from the {FIRST_CONTROL_PLANE}nd on (a fifth from the end) and workers from the"
+            f" {FIRST_WORKER}th on",
             "make it larger",
         )

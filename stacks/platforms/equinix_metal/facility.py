@@ -7,6 +7,7 @@ from typing import Any
 
 import pulumi
 
+from metal_ipi.components.boot.host_network import HostNetwork
 from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
@@ -48,6 +49,10 @@ class EquinixMetalFacility:
         return conflicts(self._settings, self._section)
 
     def network(self, node: Node) -> StaticNetwork | None:
+        return None
+
+    def host_network(self, node: Node) -> HostNetwork | None:
+        """None: neither names nor MAC addresses of cards are known before a machine is ordered."""
         return None
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:

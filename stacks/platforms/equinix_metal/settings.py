@@ -17,7 +17,8 @@ _OUR_TAG = "metal-ipi"
 """What all tags of ours begin with."""
 HYBRID_BONDED = "hybrid-bonded"
 FIRST_CONTROL_PLANE, FIRST_WORKER = 2, 6
-"""Where the addresses of a role's machines begin in a subnet: after its gateway's, and room for three and a spare."""
+"""Where the addresses of a role's machines begin in a subnet: after its gateway's, and after room for four of the
+control plane; a fifth has the last one."""
 _PLANS = {
     "x86_64": {"bootstrap": "c3.small.x86", "control-plane": "c3.medium.x86", "worker": "c3.medium.x86"},
     "aarch64": dict.fromkeys(("bootstrap", "control-plane", "worker"), "c3.large.arm64"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
+from metal_ipi.stacks.platforms.listed import host_networks
 from metal_ipi.stacks.platforms.listed.settings import Lend, ListedServers, LocalVm
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections import kernel_arguments
@@ -29,6 +30,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
     yield from _network(settings, platform)
     yield from _network_arguments(settings, platform)
     yield from _disk_encryption(settings, platform)
+    yield from host_networks.conflicts(settings, platform)
     yield from _inside_the_cluster(settings, platform)
     yield from _bootstrap(settings, platform)
     yield from _in_place(settings, platform)
@@ -88,30 +90,32 @@ def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Found:
     """Where the settings say what the network is, kernel arguments may not say it as well."""
-    if platform.network_boot != "static":
+    if platform.network_boot != "static" and not platform.host_networks:
         return
+    said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
     for path, argument in settings.given_kernel_arguments:
         if kernel_arguments.name(argument) in kernel_arguments.NETWORK:
             yield (
                 path,
                 argument,
-                "platform.networkBoot is static: the machine's network comes from the settings, and this"
-                " contradicts it",
+                f"{said}: the machine's network comes from the settings, and this contradicts it",
                 "remove it, and set platform.gateway, prefix, nameservers and interface, and the server's address;"
-                " or set platform.networkBoot to dhcp",
+                " or set platform.networkBoot to dhcp"
+                if platform.network_boot == "static"
+                else "remove it",
             )
 
 
 def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
     """An installed system has its static network from a profile on the disk that Tang is to open."""
     encryption = settings.machine_config.disk_encryption
-    if encryption is not None and encryption.tang and platform.network_boot == "static":
+    said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
+    if encryption is not None and encryption.tang and (platform.network_boot == "static" or platform.host_networks):
         yield (
             "machineConfig.diskEncryption.tang",
             ", ".join(each.url for each in encryption.tang),
-            "platform.networkBoot is static: the network is set up from the disk, so that no Tang server is reached"
-            " before the disk is open",
-            "set platform.networkBoot to dhcp, or use the TPM (tpm2) alone",
+            f"{said}: the network is set up from the disk, so that no Tang server is reached before the disk is open",
+            "have the machines get their network by DHCP, or use the TPM (tpm2) alone",
         )
 
 

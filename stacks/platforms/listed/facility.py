@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
+from metal_ipi.components.boot.host_network import HostNetwork
 from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import PxeArtifacts
 from metal_ipi.components.machines.node import Node
@@ -12,6 +13,7 @@ from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.listed.settings import ListedServers
+from metal_ipi.stacks.sections import nmstate
 
 Section = TypeVar("Section", bound=ListedServers[Any])
 
@@ -40,7 +42,7 @@ class ListedFacility(Generic[Section]):
 
     def network(self, node: Node) -> StaticNetwork | None:
         section = self._section
-        if section.network_boot == "dhcp":
+        if section.network_boot == "dhcp" or self.host_network(node) is not None:
             return None
         address, interface = self._place(node)
         assert section.gateway is not None and section.prefix is not None and interface is not None
@@ -52,6 +54,22 @@ class ListedFacility(Generic[Section]):
             interface=interface,
             nameservers=section.nameservers,
         )
+
+    def host_network(self, node: Node) -> HostNetwork | None:
+        name = self._section.lent if node.role == "bootstrap" else node.name
+        for index, server in enumerate(self._section.servers):
+            if server.name == name and server.network_config is not None:
+                state, _ = nmstate.read(server.network_config, "")
+                assert state is not None, "settings are checked"
+                cards = {card.name: card.mac_address for card in server.interfaces}
+                return HostNetwork(
+                    cards=cards,
+                    state=server.network_config,
+                    told=state.told,
+                    path=f"platform.servers[{index}]",
+                    links=state.links(cards),
+                )
+        return None
 
     def _place(self, node: Node) -> tuple[str, str | None]:
         """A machine's address and interface."""

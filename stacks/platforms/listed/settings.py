@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -16,9 +16,17 @@ from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
+from metal_ipi.stacks.sections.machines import NO_ARBITER
 
 _ROLES: tuple[Literal["control-plane", "worker"], ...] = ("control-plane", "worker")
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
+
+
+class NetworkCard(Section):
+    """A network card of a server, as `hosts[].interfaces` of agent-config.yaml has it."""
+
+    name: Interface = Field(description="what networkConfig calls it; how the host itself calls it does not matter")
+    mac_address: Mac = Field(description="its MAC address, in lower case")
 
 
 class Server(Section):
@@ -48,10 +56,20 @@ class Server(Section):
     wipe_disks: tuple[DeviceRule, ...] | None = Field(
         default=None, strict=False, description="other disks to empty; not set: boot.install.wipeDisks"
     )
+    interfaces: tuple[NetworkCard, ...] = Field(
+        default=(), strict=False, description="its network cards, as far as networkConfig names them"
+    )
+    network_config: dict[str, Any] | None = Field(
+        default=None,
+        description="its networks, as NMState: bonds, VLANs, addresses, routes, resolvers, MTU; in place of DHCP and"
+        " networkBoot, see docs/host-networks.md",
+    )
 
     @field_validator("name")
     @classmethod
     def _role_and_number(cls, value: str) -> str:
+        if value.startswith("arbiter-"):
+            raise wrong(NO_ARBITER, "have 3 control plane machines, or 1")
         if not MACHINE_NAME.fullmatch(value):
             raise wrong("it is neither control-plane-<n> nor worker-<n>", "number servers by role, e.g. worker-0")
         return value
@@ -179,6 +197,11 @@ class ListedServers(PlatformSection, Generic[AServer]):
     def in_place(self) -> bool:
         """Whether there is no bootstrap machine."""
         return isinstance(self.bootstrap, NoBootstrap)
+
+    @property
+    def host_networks(self) -> bool:
+        """Whether a server says itself what its networks are."""
+        return any(server.network_config is not None for server in self.servers)
 
     @property
     def network(self) -> ipaddress.IPv4Network | None:

@@ -9,7 +9,7 @@ import pytest
 import sushy
 import sushy.exceptions
 
-from lab.bmc.rack import DISK_MIB
+from lab.bmc.rack import DISK_MIB, second_mac
 from tests.lab.bmc.harness import World, world
 
 pytestmark = pytest.mark.servers
@@ -23,7 +23,7 @@ def test_a_bmc_shows_one_server(lab: World) -> None:
     assert (system.identity, system.uuid, system.serial_number) == (server.uuid, server.uuid, server.serial)
     assert system.power_state is sushy.PowerState.OFF
     assert system.memory_summary.size_gib == 64, "what a server has; the machine in its place has less"
-    assert list(system.ethernet_interfaces.summary) == [server.mac]
+    assert list(system.ethernet_interfaces.summary) == [server.mac, second_mac(server.mac)]
     assert system.simple_storage.disks_sizes_bytes == [DISK_MIB << 20, (2 * DISK_MIB) << 20]
     (storage,) = system.storage.get_members()
     assert [drive.serial_number for drive in storage.drives] == [f"{server.serial}A", f"{server.serial}B"]

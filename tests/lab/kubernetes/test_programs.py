@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from binaries.errors import ProgramMissing
-from lab import control, facts, setup
+from lab import control, facts, metallb, setup
 from lab.errors import LabError
 from lab.kubernetes import build, crds, etcd_program, programs
 from lab.layout import Layout
@@ -22,6 +22,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(etcd_program, "cached", lambda: tmp_path / "etcd")
     monkeypatch.setattr(build, "cached", lambda: tmp_path / "kube-apiserver")
     monkeypatch.setattr(crds.Definitions, "cached", lambda each: tmp_path / each.name)
+    monkeypatch.setattr(metallb, "cached", lambda: tmp_path / "metallb-manifest")
     return tmp_path
 
 
@@ -40,6 +41,7 @@ def test_all_of_it_is_found(complete: Path) -> None:
         etcd=complete / "etcd",
         version=build.pinned(),
         definitions={name: complete / name for name in ("metallb-crds", "openshift-crds")},
+        metallb=complete / "metallb-manifest",
     )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from binaries import crate
 from lab.errors import ImageError
-from lab.node_image import build, crates, packages
+from lab.node_image import build, packages
 from lab.node_image.image import NodeImage
 
 
@@ -27,7 +28,7 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return result
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(crates, "cargo", lambda: None)
+    monkeypatch.setattr(crate, "cargo", lambda: None)
     monkeypatch.setattr(build, "_build", pretend)
     return made
 

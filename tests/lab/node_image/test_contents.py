@@ -35,7 +35,7 @@ def test_a_library_that_no_package_has_is_named(tmp_path: Path) -> None:
 @pytest.fixture
 def debian(tmp_path: Path) -> Path:
     """Packages of which every program is a script, and modules that depend on each other."""
-    for name in (*contents.PROGRAMS, contents.IGNITION):
+    for name in (*contents.PROGRAMS, contents.IGNITION, "usr/sbin/NetworkManager"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("#!/bin/sh\n")
     texts = [f"usr/lib/systemd/system/{unit}" for unit in contents.UNITS]
@@ -45,8 +45,8 @@ def debian(tmp_path: Path) -> Path:
         path.write_text("[Unit]\n")
     depends = {"virtio_net": "net_failover,virtio", "net_failover": "failover", "virtio_pci": "virtio"}
     depends |= {"nft_reject_inet": "nf_tables", "virtio_blk": "virtio", "virtio_scsi": "scsi_mod,virtio"}
-    depends |= {"sd_mod": "scsi_mod", "bridge": "llc,stp", "stp": "llc"}
-    for name in ("virtio", "failover", "nf_tables", "scsi_mod", "llc", *depends):
+    depends |= {"sd_mod": "scsi_mod", "bridge": "llc,stp", "stp": "llc", "8021q": "mrp,garp", "bonding": "tls"}
+    for name in ("virtio", "failover", "nf_tables", "scsi_mod", "llc", "mrp", "garp", "tls", *depends):
         path = tmp_path / "usr/lib/modules/6.1/kernel" / f"{name.replace('_', '-')}.ko"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(f"\0license=GPL\0depends={depends.get(name, '')}\0".encode())
@@ -60,7 +60,9 @@ def test_modules_are_loaded_after_what_they_depend_on(debian: Path) -> None:
     assert order == [*network, "nf_tables", "nft_reject_inet", "llc", "stp", "bridge"]
     disk = tree["usr/lib/modules/disk"].data.decode().split()
     assert disk == ["virtio_blk", "scsi_mod", "virtio_scsi", "sd_mod"]
-    assert all(f"usr/lib/modules/{name}" in tree for name in (*order, *disk))
+    networks = tree["usr/lib/modules/networks"].data.decode().split()
+    assert networks == ["tls", "bonding", "mrp", "garp", "8021q"]
+    assert all(f"usr/lib/modules/{name}" in tree for name in (*order, *disk, *networks))
 
 
 def test_the_initramfs_holds_the_hash_of_the_root_file_system(debian: Path) -> None:
@@ -82,6 +84,6 @@ def test_a_program_that_every_release_has_is_missed(debian: Path) -> None:
         rootfs.build(debian, "12.0.1-0", openshift=Path(__file__), afterburn=None, installer=None)
 
 
-@pytest.mark.parametrize("script", ["init", "dhcp", "in_sysroot"])
+@pytest.mark.parametrize("script", ["init", "dhcp", "in_sysroot", "network_manager"])
 def test_scripts_of_the_initramfs_parse(script: str) -> None:
     subprocess.run(["sh", "-n", FILES / "initramfs" / script], check=True)

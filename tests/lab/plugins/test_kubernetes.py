@@ -458,3 +458,35 @@ async def test_refused_by_name(plugin: Plugin) -> None:
         with pytest.raises(NotInTheLab) as caught:
             await driver.check({"metadata": {"name": "a", "annotations": annotation}})
         assert next(iter(annotation)) in str(caught.value)
+
+
+async def test_a_job_that_failed_says_what_its_pods_said_and_is_made_anew(
+    plugin: Plugin, called: str, other: httpx.Client
+) -> None:
+    """As officially (pulumi-kubernetes, provider/pkg/await/checker, provider/pkg/provider/provider.go)."""
+    driver = await plugin.driver("kubernetes:batch/v1:Job")
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "registry.test/a:1"}]}}
+    metadata = {"name": called, "namespace": "default", "annotations": {"pulumi.com/replaceUnready": "true"}}
+    checked = await driver.inputs({"metadata": metadata, "spec": {"backoffLimit": 0, "template": template}})
+    with pytest.raises(InitFailed) as waited:
+        await driver.create(checked, timeout=0.3)
+    job, pods = f"/apis/batch/v1/namespaces/default/jobs/{called}", "/api/v1/namespaces/default/pods"
+    labels = {"batch.kubernetes.io/job-name": called}
+    send(other, "POST", pods, json={"metadata": {"name": called, "labels": labels}, **template})
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "the account is refused"}}
+    container = {"name": "a", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": ended}
+    ready = {"type": "Ready", "status": "False", "message": "containers with unready status: [a]"}
+    merge(other, f"{pods}/{called}/status", {"status": {"containerStatuses": [container], "conditions": [ready]}})
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}
+    target = {**failed, "type": "FailureTarget"}
+    began = {"startTime": "2026-01-01T00:00:00Z", "failed": 1, "conditions": [target, failed]}
+    merge(other, f"{job}/status", {"status": began})
+    state = plain_map(waited.value.properties)
+    with pytest.raises(InitFailed) as caught:
+        await driver.update(f"default/{called}", state, checked, timeout=5)
+    assert str(caught.value) == (
+        f"Job {called} failed: [BackoffLimitExceeded] too often\n"
+        f"[Pod default/{called}]: containers with unready status: [a][Error] the account is refused"
+    )
+    found = await driver.diff(plain_map(caught.value.properties), checked)
+    assert found == {"metadata.annotations.pulumi.com/replaceUnready": "UPDATE_REPLACE"}

@@ -1,0 +1,76 @@
+"""From servers' NMState to the keyfiles of their machines: nmstatectl is asked before any resource is registered."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pulumi
+
+from metal_ipi.components.boot.host_network import PROGRAM, HostNetwork, HostNetworkError, Keyfiles, keyfiles
+from metal_ipi.components.machines.node import Node
+from metal_ipi.stacks.platforms.contract import Facility
+
+T = TypeVar("T")
+
+_REMEDY = "put it on PATH (package nmstate, or `cargo install nmstatectl`; `make` builds it where there is cargo)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostNetworks:
+    """The keyfiles of all machines that have networks of their own."""
+
+    made: Mapping[Node, Keyfiles] = field(default_factory=dict[Node, Keyfiles])
+    asked: bool = True
+    """Whether nmstatectl was there; else, in previews, nobody knows the keyfiles."""
+
+    def of(self, node: Node, network: HostNetwork | None) -> pulumi.Output[Keyfiles | None]:
+        """A machine's keyfiles; None where DHCP or a static network tells it its network."""
+        if network is not None and not self.asked:
+            return pulumi.Output(set(), _known_to_be(None), _known_to_be(False))
+        return pulumi.Output.from_input(self.made.get(node))
+
+
+def _known_to_be(value: T) -> asyncio.Future[T]:
+    found: asyncio.Future[T] = asyncio.Future()
+    found.set_result(value)
+    return found
+
+
+def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:
+    """Ask nmstatectl for the keyfiles of the machines. Raises HostNetworkError with all that it says; where it is not
+    there, a preview goes on without it, and says so."""
+    networks = {node: network for node in nodes if (network := site.host_network(node)) is not None}
+    if not networks:
+        return HostNetworks()
+    program = shutil.which(PROGRAM)
+    if program is None:
+        servers = len({network.path for network in networks.values()})
+        said = f"the networks of {servers} servers (networkConfig) are made by {PROGRAM}, which is not here"
+        if not pulumi.runtime.is_dry_run():
+            raise HostNetworkError(f"{said}, and nothing was changed\n  -> {_REMEDY}")
+        pulumi.log.warn(f"{said}: it was not asked whether it takes them. To have that checked, {_REMEDY}")
+        return HostNetworks(asked=False)
+    made: dict[Node, Keyfiles] = {}
+    problems: list[str] = []
+
+    def ask(network: HostNetwork) -> Keyfiles | str:
+        try:
+            return keyfiles(network, program)
+        except HostNetworkError as error:
+            return str(error)
+
+    with ThreadPoolExecutor() as pool:
+        for (node, network), found in zip(networks.items(), pool.map(ask, networks.values()), strict=True):
+            if isinstance(found, Keyfiles):
+                made[node] = found
+            elif (problem := f"{network.path}.networkConfig\n      {found}") not in problems:
+                problems.append(problem)
+    if problems:
+        lines = "\n".join(f"  {number}. {problem}" for number, problem in enumerate(sorted(problems), start=1))
+        raise HostNetworkError(f"{PROGRAM} does not take these networks, and nothing was changed\n{lines}")
+    return HostNetworks(made=made)

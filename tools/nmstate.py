@@ -1,0 +1,25 @@
+"""nmstatectl for stacks whose servers have networks of their own: on PATH, else in the cache, else built."""
+
+from __future__ import annotations
+
+import shutil
+
+from binaries.crate import NMSTATECTL
+from binaries.errors import ProgramMissing
+from tools import stackfile
+from tools.errors import StackError
+from tools.notices import say
+
+
+def ensure(document: stackfile.Tree) -> None:
+    """Build it where a stack needs it and it is not there. Raises StackError."""
+    if not stackfile.has_host_networks(document) or shutil.which(NMSTATECTL.name):
+        return
+    try:
+        NMSTATECTL.ensure(say)
+    except ProgramMissing as error:
+        raise StackError(
+            f"there is no {NMSTATECTL.name}, which makes the networks of servers (networkConfig)",
+            why=str(error),
+            remedy="install nmstate, or put nmstatectl on PATH, or have cargo on PATH",
+        ) from error
