@@ -39,14 +39,14 @@ class ServiceCredentials(ResourceType):
                 f"rotation is {before:g}, and is now to be {after:g}: accounts of an earlier rotation do not come "
                 f"back. Put it back to {before:g}, or raise it to {before + 1:g} for new passwords"
             )
-        return simple_changes(old, new, ("accounts", "rotation"))
+        found = simple_changes(old, new, ("accounts", "rotation"))
+        return found if old.get("caPrivateKey") else Changes(changes={**found.changes, "caPrivateKey": "update"})
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         if old is not None and not self.diff(context, old, new).changes:
             return {"ca": old["ca"], **{name: Secret(old[name]) for name in _SECRET}}
-        known = {"ca": UNKNOWN, "caPrivateKey": UNKNOWN} if old is None else old
-        made = {"caPrivateKey": Secret(known["caPrivateKey"]), "accountsMade": Secret(UNKNOWN)}
-        return {"ca": known["ca"], **made}
+        ca, key = (UNKNOWN, UNKNOWN) if old is None else (old["ca"], _authoritys_key(old))
+        return {"ca": ca, "caPrivateKey": Secret(key), "accountsMade": Secret(UNKNOWN)}
 
     async def create(self, context: Context, inputs: Values) -> Made:
         given = ServiceCredentialsArgs.read(inputs)
@@ -54,7 +54,12 @@ class ServiceCredentials(ResourceType):
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         given = ServiceCredentialsArgs.read(new)
-        return _made(given, old["ca"], old["caPrivateKey"], old["accountsMade"])
+        return _made(given, old["ca"], _authoritys_key(old), old["accountsMade"])
+
+
+def _authoritys_key(old: Values) -> Any:
+    """Of the authority that a state has. States once had it among the certificates that `up` made."""
+    return old.get("caPrivateKey") or old["certificatesMade"]["authority"]["privateKey"]
 
 
 def _made(given: ServiceCredentialsArgs, ca: str, key: str, accounts: Mapping[str, Any]) -> Values:

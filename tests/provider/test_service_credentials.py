@@ -71,6 +71,19 @@ async def test_a_rotation_leaves_the_accounts_before_it_open() -> None:
     assert third["ca"] == first["ca"] and third["caPrivateKey"] == first["caPrivateKey"]
 
 
+async def test_the_authority_of_a_state_of_before_is_kept() -> None:
+    it = Resource(Harness(), "ServiceCredentials")
+    first = await it.up(GIVEN)
+    it.state = {name: value for name, value in first.items() if name != "caPrivateKey"}
+    it.state["certificatesMade"] = {"authority": {"certificate": first["ca"], "privateKey": first["caPrivateKey"]}}
+    assert await it.changes(GIVEN) == ["caPrivateKey"]
+    second = await it.up(GIVEN)
+    assert {name: second[name] for name in ("ca", "caPrivateKey")} == {
+        name: first[name] for name in ("ca", "caPrivateKey")
+    }
+    assert await it.changes(GIVEN) == []
+
+
 async def test_a_rotation_is_not_taken_back() -> None:
     it = Resource(Harness(), "ServiceCredentials")
     await it.up({**GIVEN, "rotation": 2})
