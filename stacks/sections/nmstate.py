@@ -9,7 +9,17 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, IPvAnyAddress, IPvAnyNetwork, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    IPvAnyAddress,
+    IPvAnyNetwork,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from metal_ipi.stacks.problems import Found
 
@@ -34,6 +44,14 @@ class _Part(BaseModel):
 class _Address(_Part):
     ip: IPvAnyAddress
     prefix_length: int = Field(ge=0, le=128)
+
+    @field_validator("prefix_length")
+    @classmethod
+    def _fits(cls, value: int, info: ValidationInfo) -> int:
+        ip: ipaddress.IPv4Address | ipaddress.IPv6Address | None = info.data.get("ip")
+        if ip is not None and value > ip.max_prefixlen:
+            raise PydanticCustomError("prefix", "it is more than the bits of {ip}", {"ip": str(ip)})
+        return value
 
 
 class _Ip(_Part):

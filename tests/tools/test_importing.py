@@ -19,7 +19,7 @@ from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import parse
 from tests.docs.pages import DOCS, ROOT, Page
 from tests.mocks import config_text
-from tests.stacks.answers import PUBLIC_KEY, settings
+from tests.stacks.answers import PUBLIC_KEY, settings, stack_file
 from tests.stacks.rack import rack
 from tools.errors import StackError
 from tools.importing.command import missing, take, write
@@ -292,8 +292,15 @@ platform:
             "platform.baremetal.hosts[0].bmc.disableCertificateVerification",
             "set platform.bmc.ca",
         ),
-        (_config(_host(bmc=_bmc("ipmi://10.0.0.11:623"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
+        (
+            _config(_host(bmc=_bmc("ipmi://10.0.0.11:623"))),
+            "platform.baremetal.hosts[0].bmc.address",
+            "driver: ipmi and bmc.address: ipmi://10.0.0.11:623 (",
+        ),
         (_config(_host(bmc=_bmc("10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
+        (_config(_host(bmc=_bmc("ipmi://u:p@h"))), "platform.baremetal.hosts[0].bmc.address", "address: ipmi://h ("),
+        (_config(_host(bmc=_bmc("ipmi:///h"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
+        (_config(controlPlane={"fencing": {"credentials": [1]}}), "controlPlane.fencing", "one, or three to five"),
         (_config(_host(bmc=_bmc("irmc://10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over irmc"),
         (_config(_host(bmc=_bmc("redfish+http://h"))), "platform.baremetal.hosts[0].bmc.address", "https is set"),
         (_config(_host(bmc=_bmc("redfish://h/x"))), "platform.baremetal.hosts[0].bmc.address", "no path of a System"),
@@ -374,7 +381,12 @@ def test_hosts_of_both_files_are_one_where_they_have_a_card_in_common(imported: 
     tree = _config(_host(), _host(1, "worker"), _host(2, "worker", rootDeviceHints={"hctl": "0:0:0:0"}))
     hosts = [
         {"hostname": "x", "role": "master", "interfaces": [_card(9, "eno0"), _card(0)], "networkConfig": _static(11)},
-        {"hostname": "y", "role": "worker", "interfaces": [_card(2)], "rootDeviceHints": {"model": "x"}},
+        {
+            "hostname": "y",
+            "role": "worker",
+            "interfaces": [_card(8, "eno0"), _card(2)],
+            "rootDeviceHints": {"model": "x"},
+        },
     ]
     taking: Taking = imported(tree, _agent(*hosts, rendezvousIP="192.0.2.11"))
     servers = taking.settings["platform"]["servers"]
@@ -385,7 +397,8 @@ def test_hosts_of_both_files_are_one_where_they_have_a_card_in_common(imported: 
     assert (servers[0]["address"], servers[1]["installDevice"]) == ("192.0.2.11", {"model": "x"})
     told = _told(taking)
     assert "none with this bootMACAddress" in told["platform.baremetal.hosts[1]"]
-    assert "only that one is named" in told["hosts[0].interfaces[0].macAddress"]
+    assert servers[0]["interfaces"] == hosts[0]["interfaces"] and "interfaces" not in servers[1]
+    assert "only that one is named" in told["hosts[1].interfaces[0].macAddress"]
     assert "agent-config.yaml:" in told["platform.baremetal.hosts[2].rootDeviceHints"]
     assert not any(where.startswith("platform.baremetal.hosts[1].") for where in told)
 
@@ -432,45 +445,123 @@ def test_accounts_and_boot_methods_that_differ_stand_with_their_servers(imported
     }
 
 
-_BOND: dict[str, Any] = {
-    "name": "bond0",
-    "type": "bond",
-    "link-aggregation": {"mode": "802.3ad", "port": ["eno1", "eno2"]},
-}
-
-
 @pytest.mark.parametrize(
-    ("configs", "network", "left"),
+    ("configs", "network"),
     [
-        ([_static(11), _static(12)], {"networkBoot": "static", "interface": "eno1"}, []),
-        ([_static(11), _static(12, "eno2")], {"networkBoot": "dhcp"}, []),
-        ([_static(11), _static(12, gateway="192.0.2.254")], {"networkBoot": "static"}, ["its gateway is not that"]),
-        ([_static(11), None], {"networkBoot": "dhcp"}, []),
-        ([_static(11, **_BOND), None], {}, ["interfaces[0].type (bond), interfaces[0].link-aggregation"]),
-        ([_static(11, mtu=9000), None], {}, ["interfaces[0].mtu"]),
-        ([_static(11, ipv6={"enabled": True}), None], {}, ["interfaces[0].ipv6"]),
-        ([{**_static(11), "hostname": {"config": "x"}}, None], {}, ["hostname"]),
-        ([{"interfaces": [{"name": "eno1", "ipv4": {"enabled": True, "dhcp": True}}]}, None], None, ["interfaces"]),
-        ([{"interfaces": ["x", 1], "routes": 1, "dns-resolver": []}, None], None, ["interfaces"]),
+        ([_static(11), _static(12)], {"networkBoot": "static", "interface": "eno1", "nameservers": ["192.0.2.53"]}),
+        ([_static(11), _static(12, "eno2")], {}),
+        ([_static(11), _static(12, gateway="192.0.2.254")], None),
+        ([_static(11), None], {}),
+        ([_static(11, mtu=9000), _static(12, mtu=9000)], {}),
+        ([_static(11, ethtool={"feature": {}}), _static(12)], {}),
+        ([_static(11, ipv6={"enabled": True}), _static(12)], {}),
+        ([{**_static(11), "hostname": {"config": "x"}}, _static(12)], {}),
     ],
 )
-def test_networks_of_hosts(
-    configs: list[dict[str, Any] | None], network: dict[str, str] | None, left: list[str], imported: Any
+def test_networks_are_those_of_all_only_where_all_are_so_simple(
+    configs: list[dict[str, Any] | None], network: dict[str, Any] | None, imported: Any
 ) -> None:
     hosts = [_host(number, role) for number, role in enumerate(("master", "worker"))]
     given = [{**host, "networkConfig": each} if each else host for host, each in zip(hosts, configs, strict=True)]
     taking: Taking = imported(_config(*given))
     platform = taking.settings["platform"]
-    told = [text for where, text in _told(taking).items() if where.endswith("networkConfig")]
-    assert len(told) == len(left) and all(part in text for part, text in zip(left, told, strict=True)), told
-    if network is None:
-        assert "address" not in platform["servers"][0] and "gateway" not in platform
-    else:
-        assert platform["servers"][0]["address"] == "192.0.2.11"
-        assert (platform["gateway"], platform["prefix"], platform["nameservers"]) == ("192.0.2.1", 24, ["192.0.2.53"])
-        assert {key: value for key, value in platform.items() if key in ("networkBoot", "interface")} == {
-            **network, **({"interface": "eno1"} if network.get("networkBoot") == "static" else {})
-        }  # fmt: skip
+    shared = {"gateway": "192.0.2.1", "prefix": 24, **network} if network is not None else {"prefix": 24}
+    assert {key: each for key, each in platform.items() if key not in ("type", "servers", "bmc", "bootstrap")} == shared
+    assert platform["servers"][0]["address"] == "192.0.2.11"
+    as_they_are = [server.get("networkConfig") for server in platform["servers"]]
+    assert as_they_are == ([None, None] if network and "networkBoot" in network else configs)
+    told = {place: text for place, text in _told(taking).items() if place.endswith("networkConfig")}
+    assert len(told) == sum(map(bool, as_they_are)), told
+    assert all("no MAC address says which cards these are: eno" in text for text in told.values())
+
+
+@pytest.mark.parametrize("by_agent", [True, False])
+def test_networks_of_hosts_are_taken_over_as_they_are(by_agent: bool, imported: Any) -> None:
+    """The bonded stack's servers; install-config alone says MAC addresses in networkConfig."""
+    servers = stack_file("bonded")["platform"]["servers"]
+    hosts = [_host(number, "worker" if "worker" in server["name"] else "master", bootMACAddress=server["mac"].upper())
+             for number, server in enumerate(servers)]  # fmt: skip
+    for server, host in zip(servers, hosts, strict=True):
+        macs = {card["name"]: card["macAddress"] for card in server["interfaces"]}
+        if not by_agent:
+            host["networkConfig"] = server["networkConfig"]
+            for link in server["networkConfig"]["interfaces"]:
+                if link["name"] in macs:
+                    link["mac-address"] = macs[link["name"]].upper()
+    agents = [
+        {
+            "role": host["role"],
+            "interfaces": [{**card, "macAddress": card["macAddress"].upper()} for card in server["interfaces"]],
+            "networkConfig": server["networkConfig"],
+        }
+        for server, host in zip(servers, hosts, strict=True)
+    ]
+    taking: Taking = imported(_config(*hosts), _agent(*agents) if by_agent else None)
+    platform = taking.settings["platform"]
+    wanted = ("name", "mac", "address", "interfaces", "networkConfig")
+    assert [{key: server[key] for key in wanted} for server in platform["servers"]] == [
+        {key: server[key] for key in wanted} for server in servers
+    ]
+    assert (platform["gateway"], platform["prefix"], "networkBoot" in platform) == ("192.0.2.1", 24, False)
+    assert not any("etwork" in where or "interfaces" in where for where in _told(taking))
+    account = {**platform["bmc"], "password": _PASSWORD}
+    parse(config_text({**rack(), "platform": {**platform, "bmc": account}}), "c")  # nothing contradicts
+
+
+def test_a_card_to_boot_from_is_chosen_where_no_file_says_it(imported: Any) -> None:
+    bond = {"type": "bond", "link-aggregation": {"mode": "802.3ad", "port": ["eno1", "eno2"]}}
+    host = {"interfaces": [_card(1), _card(2, "eno2")], "networkConfig": _static(11, "bond0", **bond)}
+    taking: Taking = imported(_config(), _agent(host))
+    assert {each.setting: each.value for each in taking.chosen}["platform.servers[0].mac"] == "52:54:00:00:00:01"
+    assert taking.settings["platform"]["servers"][0]["interfaces"] == host["interfaces"]
+
+
+def _bad(where: str, value: Any) -> dict[str, Any]:
+    """A networkConfig with something wrong in it."""
+    network = _static(11)
+    found: Any = network
+    *above, last = [int(part) if part.isdigit() else part for part in where.split("/")]
+    for part in above:
+        found = found[part]
+    found[last] = value
+    return network
+
+
+@pytest.mark.parametrize(
+    ("config", "where", "why"),
+    [
+        (_bad("interfaces/0/ipv4/address/0/prefix-length", 33), "interfaces[0].ipv4.address[0].prefix-length",
+         "more than the bits of 192.0.2.11"),
+        (_bad("routes/config/0/next-hop-address", "gateway"), "routes.config[0].next-hop-address", "not a valid IPv4"),
+        (_bad("interfaces/0/ipv4/address/0", {"prefix-length": 24}), "interfaces[0].ipv4.address[0].ip", "required"),
+        ({"interfaces": ["x"], "routes": 1}, "routes", "no NMState"),
+        (["x"], "", "it is no mapping"),
+        (_static(11, **{"802.1x": {"private-key-password": _PASSWORD}}), "interfaces[0].802.1x", "it holds keys"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_network_is_told_with_its_place(config: Any, where: str, why: str, imported: Any) -> None:
+    tree = _config(_host(networkConfig=config), networking={"machineNetwork": [{"cidr": "192.0.2.0/24"}]})
+    taking: Taking = imported(tree)
+    path = f"platform.baremetal.hosts[0].networkConfig{where and '.'}{where}"
+    told = {each.place.where: each for each in taking.told}
+    assert why in told[path].why, told
+    assert told[path].place.line > 1 and _PASSWORD not in str(taking.settings)
+    assert not any("nothing here takes it" in each.why for each in taking.told)
+
+
+def test_a_gateway_that_is_no_address_is_told_with_its_line(imported: Any) -> None:
+    host = _host(networkConfig={**_static(11), "routes": {"config": []}})
+    tree = _config(host, baremetal={"bootstrapExternalStaticGateway": "x"})
+    taking: Taking = imported({**tree, "networking": {"machineNetwork": [{"cidr": "192.0.2.0/24"}]}})
+    assert "say otherwise: x/24" in _told(taking)["networking.machineNetwork[0].cidr"]
+    assert "install-config.yaml:" in str(taking.source("platform.gateway"))
+    assert "metal-ipi:platform.gateway" in {problem.path for problem in missing(taking, "c")}
+
+
+def test_the_same_number_in_both_files_is_one_account(imported: Any) -> None:
+    agent = {"interfaces": [_card(0)], "bmc": {"username": 1}}
+    taking: Taking = imported(_config(_host(bmc={**_bmc(), "username": 1})), _agent(agent))
+    assert taking.settings["platform"]["bmc"]["username"] == "1"
 
 
 # --- the command ---------------------------------------------------------------------------------------------------

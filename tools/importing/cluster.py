@@ -166,14 +166,23 @@ def machine_network(taking: Taking, networking: Place, prefix: int | None, gatew
             taking.tell(place, "all machines are in one network", "set platform.gateway and platform.prefix to one")
         elif not gateway:
             taking.put("platform.prefix", network.prefixlen, place)
-            taking.tell(place, "its prefix length is taken over; the rest follows from the gateway, which neither file"
-                        " names", "set platform.gateway")  # fmt: skip
+            taking.tell(place, "its prefix length is taken over; the rest follows from the gateway, and the files name"
+                        " none for all machines", "set platform.gateway, if they have one in common")  # fmt: skip
         elif prefix is None:
             taking.put("platform.prefix", network.prefixlen, place)
-        elif ipaddress.ip_network(f"{gateway}/{prefix}", strict=False) == network:
+        elif _is_in(gateway, prefix, network):
             taking.done(place)
         else:
-            taking.tell(place, f"the hosts' own network is another one: {gateway}/{prefix}")
+            taking.tell(place, f"platform.gateway and platform.prefix say otherwise: {gateway}/{prefix}",
+                        "nothing, or correct them")  # fmt: skip
+
+
+def _is_in(gateway: str, prefix: int, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    """Whether it is the gateway's network; one that is no address is told with the settings."""
+    try:
+        return ipaddress.IPv4Network(f"{gateway}/{prefix}", strict=False) == network
+    except ValueError:
+        return False
 
 
 def _first_ipv4(places: Sequence[Place]) -> Place | None:

@@ -45,7 +45,7 @@ _POOL: Mapping[str, Field] = {
     "hyperthreading": Field(),
     "platform": Field(kind="any", why="the machines are described in platform.servers", remedy="describe them there"),
     "fencing": Field(kind="any", why="two control plane machines that fence each other are not supported",
-                     remedy="install one or three"),
+                     remedy="install one, or three to five"),
 }  # fmt: skip
 HINTS: Mapping[str, str] = {
     **{name: name for name in ("deviceName", "hctl", "model", "vendor", "wwn", "wwnWithExtension")},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import cast
 
 from metal_ipi.stacks.becomes import NO_DISK
 from tools.importing import network
@@ -45,7 +45,7 @@ class Host:
     """Where, the one that counts first."""
     macs: dict[str, str]
     """Its cards' addresses, by name."""
-    network: Network = field(default_factory=Network)
+    network: Network | None = None
     name: str = ""
     """As platform.servers calls it."""
 
@@ -59,7 +59,8 @@ class Host:
         found = self.given(*names)
         for other in found[1:]:
             if other.value == found[0].value:
-                taking.done(other, *(other.below(name) for name in other.value if isinstance(other.value, dict)))
+                below = cast(Tree, other.value) if isinstance(other.value, dict) else {}
+                taking.done(other, *map(other.below, below))
             else:
                 taking.tell(other, f"{found[0]} says otherwise", "nothing, or correct platform.servers")
         return found[0] if found else None
@@ -76,14 +77,17 @@ def take(taking: Taking, install: Place, agent: Place | None, sizes: Sizes) -> l
         if role:
             host.name = f"{role}-{numbers[role]}"
             numbers[role] += 1
+            host.network = network.read(taking, host.pick(taking, "networkConfig"))
             listed.append(host)
+    alike = _are_alike(listed)
     for number, host in enumerate(listed):
         _server(taking, f"platform.servers[{number}]", host)
+        _network(taking, f"platform.servers[{number}]", host, alike=alike)
     if listed:
         _sizes(taking, sizes, numbers)
         _accounts(taking, listed)
         _common_bmc(taking, listed)
-        _networks(taking, listed)
+        _networks(taking, listed, alike=alike)
         _addresses(taking, listed, agent)
     _disks(taking, listed, install.below("bootstrapInPlace").below("installationDisk"))
     _bootstrap(taking, install, listed, numbers, sizes)
@@ -107,9 +111,6 @@ def _hosts(taking: Taking, baremetal: Place, agent: Place | None) -> list[Host]:
         if host.places[0] not in used:
             taking.tell(host.places[0], "agent-config lists the hosts, and none with this bootMACAddress",
                         "add its card to hosts[].interfaces of agent-config, and import again")  # fmt: skip
-    for host in found or known:
-        config = next(iter(host.given("networkConfig")), None)
-        host.network = network.read(config.value if config is not None else None)
     return found or known
 
 
@@ -152,26 +153,48 @@ def _server(taking: Taking, path: str, host: Host) -> None:
     address = host.pick(taking, "bmc.address", "BMC.address")
     if address is not None:
         _bmc(taking, f"{path}.bmc", address)
+
+
+def _network(taking: Taking, path: str, host: Host, *, alike: bool) -> None:
+    """Its cards, where it is reached, and its networks as they are, unless the settings of all say them."""
+    found, cards = host.network, host.places[0].below("interfaces").items
+    fields = [card.below(name) for card in cards for name in ("name", "macAddress")]
     boot = next(iter(host.given("bootMACAddress")), None)
-    cards = [card.below("macAddress") for card in host.places[0].below("interfaces").items]
-    names = {card.text: card for card in (place.below("name") for place in host.places[0].below("interfaces").items)}
-    mac = _mac(boot.text) if boot else host.macs.get(host.network.interface) or next(iter(host.macs.values()), "")
-    used = [place for place in (*cards, *([boot] if boot else [])) if _mac(place.text) == mac]
-    if mac:
-        taking.put(f"{path}.mac", mac, *used, *names.values())
-    for other in cards:
-        if other not in used and other.text:
-            taking.tell(other, "a server is known by the card that it boots from, and only that one is named",
+    known = found.interface if found is not None else ""
+    mac = _mac(boot.text) if boot else host.macs.get(known) or next(iter(host.macs.values()), "")
+    as_it_is = found is not None and not alike
+    if mac and not boot and as_it_is and len(host.macs) > 1:
+        taking.choose(f"{path}.mac", mac, "neither file says which of its cards the server boots from")
+    elif mac:
+        used = [place for place in fields if _mac(place.text) == mac]
+        taking.put(f"{path}.mac", mac, *([boot] if boot else []), *used)
+    if found is not None and found.address:
+        taking.put(f"{path}.address", found.address, found.place)
+    if found is not None and as_it_is:
+        _as_it_is(taking, path, found, cards, fields)
+        return
+    taking.done(*(card.below("name") for card in cards))
+    for place in fields:
+        if place.text and not taking.is_done(place):
+            taking.tell(place, "a server is known by the card that it boots from, and only that one is named",
                         f"set {path}.mac to it, if it is the card to boot from")  # fmt: skip
-    config = host.pick(taking, "networkConfig")
-    if config is not None and host.network.address:
-        taking.put(f"{path}.address", host.network.address, config)
-    if config is not None and host.network.left:
+
+
+def _as_it_is(taking: Taking, path: str, found: Network, cards: Sequence[Place], fields: Sequence[Place]) -> None:
+    """The installer finds out in the same way which card is which, by MAC address
+    (pkg/asset/agent/agentconfig/agenthosts.go)."""
+    listed = [{"name": card.below("name").text, "macAddress": _mac(card.below("macAddress").text)} for card in cards]
+    names = {card["name"] for card in listed}
+    listed += [{"name": name, "macAddress": _mac(mac)} for name, mac in found.cards.items() if name not in names]
+    taking.put(f"{path}.networkConfig", found.tree, found.place)
+    if listed:
+        taking.put(f"{path}.interfaces", listed, *fields)
+    unknown = [name for name in found.named if name not in {card["name"] for card in listed}]
+    if unknown:
         taking.tell(
-            config,
-            "only an Ethernet card with one static IPv4 address is taken over; there is no setting for"
-            f" {', '.join(host.network.left)}",
-            "have DHCP give it, or bring it as a MachineConfig (install.manifests)",
+            found.place,
+            f"no MAC address says which cards these are: {', '.join(unknown)}",
+            f"add them to {path}.interfaces, with name and macAddress (docs/host-networks.md)",
         )
 
 
@@ -180,8 +203,14 @@ def _bmc(taking: Taking, path: str, place: Place) -> None:
     found = _ADDRESS.fullmatch(place.text)
     kind = (found["kind"] if found else "") or "ipmi"
     if found is None or kind not in _METHODS:
-        taking.tell(place, f"it is reached over {kind}, and servers over Redfish only",
-                    f"set {path}.address to the https URL of its Redfish service")  # fmt: skip
+        remedy = f"set {path}.address to the https URL of its Redfish service"
+        if found is not None and kind == "ipmi":
+            host = found["host"].rpartition("@")[2]
+            remedy = (
+                f"set platform.type: ironic, and for this server driver: ipmi and bmc.address: ipmi://{host}"
+                f" (docs/provisioning.md); or {remedy}"
+            )
+        taking.tell(place, f"it is reached over {kind}, and servers of platform.type redfish over Redfish only", remedy)
         return
     taking.put(f"{path}.address", f"https://{found['host']}", place)
     system = _SYSTEM.fullmatch(found["path"] or "")
@@ -233,34 +262,32 @@ def _common_bmc(taking: Taking, hosts: Sequence[Host]) -> None:
                 taking.put(f"platform.{'' if alike else f'servers[{number}].'}bmc.{name}", each[0], each[1])
 
 
-def _networks(taking: Taking, hosts: Sequence[Host]) -> None:
-    """What a network has in common; a machine's own address is told with the machine."""
-    places = {host.name: host.given("networkConfig") for host in hosts}
-    for setting in ("gateway", "prefix", "nameservers"):
-        first: Any = None
-        for host in hosts:
-            value: Any = getattr(host.network, setting)
-            if not value:
-                continue
-            if first is None:
-                first = value
-                taking.put(
-                    f"platform.{setting}", list(value) if isinstance(value, tuple) else value, *places[host.name]
-                )
-            elif value != first:
-                taking.tell(places[host.name][0], f"its {setting} is not that of the first host, and all have one in"
-                            " common", f"correct platform.{setting}, or have DHCP tell it")  # fmt: skip
-    names = {host.network.interface for host in hosts}
-    if all(host.network.is_static for host in hosts) and len(names) == 1:
+def _are_alike(hosts: Sequence[Host]) -> bool:
+    """Whether the hosts' networks are static ones that differ in nothing but their addresses."""
+    found = {
+        (each.network.gateway, each.network.prefix, each.network.nameservers, each.network.interface)
+        for each in hosts
+        if each.network is not None and each.network.is_static
+    }
+    return len(found) == 1 and all(each.network is not None and each.network.is_static for each in hosts)
+
+
+def _networks(taking: Taking, hosts: Sequence[Host], *, alike: bool) -> None:
+    """What the hosts' networks have in common."""
+    networks = [host.network for host in hosts if host.network is not None]
+    places = [each.place for each in networks]
+    for setting in ("gateway", "prefix"):
+        values = {value for each in networks if (value := getattr(each, setting))}
+        if len(values) == 1:
+            taking.put(f"platform.{setting}", values.pop(), *places)
+    if alike:
+        taking.put("platform.nameservers", list(networks[0].nameservers), *places)
         taking.put("platform.networkBoot", "static")
         taking.choose(
             "platform.interface",
-            names.pop(),
+            networks[0].interface,
             "networkConfig calls the card so; it must be what `ip link` shows on the machines",
         )
-    elif any(host.network.is_static for host in hosts):
-        taking.choose("platform.networkBoot", "dhcp", "the hosts' static networks differ in more than their addresses:"
-                      " have DHCP give them those of platform.servers")  # fmt: skip
 
 
 def _addresses(taking: Taking, hosts: Sequence[Host], agent: Place | None) -> None:
@@ -268,7 +295,7 @@ def _addresses(taking: Taking, hosts: Sequence[Host], agent: Place | None) -> No
     place = agent.below("rendezvousIP") if agent is not None else None
     if place is None or not place.text:
         return
-    if len(hosts) == 1 and not hosts[0].network.address:
+    if len(hosts) == 1 and not (hosts[0].network and hosts[0].network.address):
         taking.put("platform.servers[0].address", place.text, place)
     else:
         taking.tell(place, "no control plane machine bootstraps the others: platform.bootstrap says what does")

@@ -1,99 +1,115 @@
-"""What of a host's networkConfig (NMState) there is a setting for: one Ethernet card with one static IPv4 address.
-
-Source: nmstate's own documentation of its state (nmstate.io).
-"""
+"""What a host's networkConfig (NMState) says, as far as the settings of all servers say it as well."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+from metal_ipi.stacks.sections import nmstate
+from metal_ipi.stacks.sections.nmstate import NmState
 from tools.importing.documents import Tree, is_list
-
-_OF_CARDS = {"name", "type", "state", "mac-address", "identifier", "ipv4", "ipv6"}
-_OF_IPV4 = {"enabled", "address", "dhcp"}
-_DEFAULT = "0.0.0.0/0"
+from tools.importing.taking import Place, Taking
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
     """What was found; empty where nothing was."""
 
+    place: Place
+    tree: Tree
+    """As it stands there, without keys."""
+    state: NmState
     address: str = ""
+    """The IPv4 address where the host is reached: of the network that the default gateway is in."""
     prefix: int | None = None
     gateway: str = ""
-    nameservers: tuple[str, ...] = ()
     interface: str = ""
-    left: tuple[str, ...] = ()
-    """The parts that there is no setting for."""
+
+    @property
+    def nameservers(self) -> tuple[str, ...]:
+        """Its resolvers."""
+        return self.state.dns_resolver.config.server
 
     @property
     def is_static(self) -> bool:
-        """Whether it is all that a machine has to be told where no DHCP server tells it."""
-        found = (self.address, self.prefix, self.gateway, self.nameservers, self.interface)
-        return all(found) and not self.left
+        """Whether it is one Ethernet card with one static IPv4 address, a way out and resolvers, and no more."""
+        routes, links = self.state.routes.config, self.state.interfaces
+        return (
+            (len(links), len(routes), len(self.nameservers) > 0) == (1, 1, True)
+            and links[0].type in ("ethernet", "unknown")
+            and (links[0].state, links[0].mtu, links[0].is_automatic, links[0].ipv6.enabled)
+            == ("up", None, False, False)
+            and len(links[0].ipv4.address) == 1
+            and bool(self.address and self.gateway)
+            and routes[0].next_hop_interface in (None, links[0].name)
+            and not any(":" in server for server in self.nameservers)
+            and _is_read(self.tree, self.state.model_dump(by_alias=True, exclude_unset=True))
+        )
+
+    @property
+    def cards(self) -> dict[str, str]:
+        """Cards whose MAC addresses it says, by name."""
+        return {link.name: link.mac_address for link in self.state.up if link.is_card and link.mac_address}
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All cards that it names."""
+        links = {link.name for link in self.state.up if not link.is_card}
+        cards = [link.name for link in self.state.up if link.is_card]
+        ports = [port for link in self.state.up for port in link.ports if port not in links]
+        return tuple(dict.fromkeys([*cards, *ports]))
 
 
-def read(config: Any) -> Network:
-    """Read a networkConfig."""
-    tree = _tree(config)
-    cards = [_tree(each) for each in _list(tree.get("interfaces"))]
-    found = next((number for number, card in enumerate(cards) if _addresses(card)), None)
-    if found is None:
-        return Network(left=tuple(tree))
-    card, (first, *_) = cards[found], _addresses(cards[found])
-    routes = [_tree(each) for each in _list(_tree(tree.get("routes")).get("config"))]
-    default = next((each for each in routes if each.get("destination") == _DEFAULT), {})
-    resolvers = _tree(_tree(tree.get("dns-resolver")).get("config"))
-    servers = tuple(str(each) for each in _list(resolvers.get("server")))
-    left = [
-        *(name for name in tree if name not in ("interfaces", "routes", "dns-resolver")),
-        *(
-            f"interfaces[{number}] ({each.get('type', 'ethernet')})"
-            for number, each in enumerate(cards)
-            if number != found
-        ),
-        *(f"interfaces[{found}].{name}" for name in _of_card(card)),
-        *(f"routes.config[{number}]" for number, each in enumerate(routes) if each is not default),
-        *(f"dns-resolver.config.{name}" for name in resolvers if name != "server"),
-        *(f"dns-resolver.config.server ({each})" for each in servers if ":" in each),
-    ]
-    prefix = first.get("prefix-length")
+def read(taking: Taking, place: Place | None) -> Network | None:
+    """Read a networkConfig; what is none is told."""
+    if place is None or not place.value:
+        return None
+    if not isinstance(place.value, dict):
+        taking.tell(place, "it is no NMState: it is no mapping", "correct it, and import again")
+        return None
+    tree = _without_keys(taking, place)
+    state, problems = nmstate.read(tree, place.where)
+    for where, _, why, _ in problems:
+        part = Place(document=place.document, where=where)
+        taking.tell(part, why, "correct it, and import again; or set networkConfig of the server", of=place)
+    if state is None:
+        return None
+    hops = (route.next_hop_address for route in state.routes.config if route.is_default)
+    gateway = next((hop for hop in hops if hop is not None and hop.version == 4), None)
+    own = [(link.name, each) for link in state.up for each in link.addresses if each.version == 4]
+    if gateway is not None:
+        own = [(name, each) for name, each in own if gateway in each.network]
+    elif len(own) > 1 or any(link.is_automatic for link in state.up):
+        own = []  # DHCP may tell the one, or any may be it
+    name, address = own[0] if own else ("", None)
     return Network(
-        address=str(first.get("ip", "")),
-        prefix=prefix if isinstance(prefix, int) else None,
-        gateway=str(default.get("next-hop-address", "")),
-        nameservers=tuple(each for each in servers if ":" not in each),
-        interface=str(card.get("name", "")),
-        left=tuple(left),
+        place=place,
+        tree=tree,
+        state=state,
+        address=str(address.ip) if address is not None else "",
+        prefix=address.network.prefixlen if address is not None else None,
+        gateway=str(gateway or ""),
+        interface=name,
     )
 
 
-def _addresses(card: Tree) -> list[Tree]:
-    ipv4 = _tree(card.get("ipv4"))
-    return [] if ipv4.get("enabled") is False else [_tree(each) for each in _list(ipv4.get("address"))]
+def _without_keys(taking: Taking, place: Place) -> Tree:
+    """Keys stand in no stack file, and none could be used."""
+    tree = cast(Tree, place.value)
+    interfaces: list[Any] = []
+    for item in place.below("interfaces").items:
+        kept: Any = item.value
+        for name in nmstate.SECRETS if isinstance(kept, dict) else ():
+            if name in kept:
+                kept = {key: value for key, value in cast(Tree, kept).items() if key != name}
+                taking.tell(item.below(name), "it holds keys, and networkConfig may have none",
+                            "give it to the nodes by a MachineConfig (install.manifests)", of=place)  # fmt: skip
+        interfaces.append(kept)
+    return {**tree, "interfaces": interfaces} if interfaces else tree
 
 
-def _of_card(card: Tree) -> Iterator[str]:
-    """What is more than an Ethernet card with one static address."""
-    ipv4 = _tree(card.get("ipv4"))
-    if card.get("type", "ethernet") != "ethernet":
-        yield f"type ({card['type']})"
-    if card.get("state", "up") != "up":
-        yield f"state ({card['state']})"
-    yield from (name for name in card if name not in _OF_CARDS)
-    yield from (f"ipv4.{name}" for name in ipv4 if name not in _OF_IPV4)
-    if ipv4.get("dhcp") is True:
-        yield "ipv4.dhcp"
-    yield from (f"ipv4.address[{number}]" for number in range(1, len(_addresses(card))))
-    if _tree(card.get("ipv6")).get("enabled") is True:
-        yield "ipv6"
-
-
-def _tree(value: Any) -> Tree:
-    return cast(Tree, value) if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if is_list(value) else []
+def _is_read(given: Any, known: Any) -> bool:
+    """Whether nothing is given that is not read here."""
+    if isinstance(given, dict):
+        return all(name in known and _is_read(each, known[name]) for name, each in cast(Tree, given).items())
+    return not is_list(given) or all(map(_is_read, given, known))

@@ -51,8 +51,11 @@ class Place:
 
     @property
     def line(self) -> int:
-        """Where it begins."""
-        return self.document.lines.get(self.where, 1)
+        """Where it begins; of what is missing, where that begins that it is missing in."""
+        where = self.where
+        while where and where not in self.document.lines:
+            where = where[: max(where.rfind("."), where.rfind("["), 0)]
+        return self.document.lines.get(where, 1)
 
     def __str__(self) -> str:
         return f"{self.document.name}:{self.line}"
@@ -109,11 +112,12 @@ class Taking:
         self.secrets[setting] = place
         self.done(place)
 
-    def tell(self, place: Place, why: str, remedy: str = "nothing to do") -> None:
-        """Say that a value is not taken over, or not as it is."""
+    def tell(self, place: Place, why: str, remedy: str = "nothing to do", *, of: Place | None = None) -> None:
+        """Say that a value is not taken over, or not as it is; `of` is the field that it is a part of."""
         self.told.append(Told(place=place, why=why, remedy=remedy))
-        self._told.add((place.document.name, place.where))
-        self.done(place)
+        field = of or place
+        self._told.add((field.document.name, field.where))
+        self.done(field)
 
     def choose(self, setting: str, value: Any, why: str) -> None:
         """Set what neither file says; a person should look at it."""
