@@ -115,6 +115,11 @@ _FIRST = "servers[0]"
             "not a valid IPv4",
         ),
         (
+            _set(f"{_VLAN}/ipv4/address", [{"ip": "10.100.0.97", "prefix-length": 33}]),
+            f"{_FIRST}.networkConfig.interfaces[3].ipv4.address[0].prefix-length",
+            "it is more than the bits of 10.100.0.97",
+        ),
+        (
             _set(f"{_VLAN}/ipv4/address", [{"ip": "10.100.0.98", "prefix-length": 24}]),
             "servers[1].networkConfig.interfaces[3]",
             "platform.servers[0].networkConfig.interfaces[3] (bond0.100) is the same",

@@ -187,6 +187,11 @@ def test_what_the_installer_takes_for_granted_is_so_here(imported: Any) -> None:
         ("a: 1\n---\na: 1", ["line 2: but found another document"]),
         ("a: &a [*a]", ["aliases in a circle"]),
         ("a: *canary", ["line 1: found undefined alias '...'"]),
+        ("? []\n: 1\n? []\n: 2", ["line 1: '[]' stands there twice"]),
+        ("a:\n  b: !!bool canary", ["line 2: it is no value of its type"]),
+        ("a: !!int ''", ["line 1: it is no value of its type"]),
+        ("a: !!timestamp canary", ["line 1: could not determine a constructor"]),
+        ("a: !!binary YQ==", ["line 1: could not determine a constructor"]),
         ("a: !canary b", ["line 1: could not determine a constructor for the tag '...'"]),
         ("metadata:\n  name: a\n  name: b\nfips: true\nfips: true", ["line 1: 'fips' stands", "line 2: 'name' stands"]),
         (
@@ -509,7 +514,7 @@ def test_networks_of_hosts_are_taken_over_as_they_are(by_agent: bool, imported: 
 
 
 def test_a_card_to_boot_from_is_chosen_where_no_file_says_it(imported: Any) -> None:
-    bond = {"type": "bond", "link-aggregation": {"mode": "802.3ad", "port": ["eno1", "eno2"]}}
+    bond: dict[str, Any] = {"type": "bond", "link-aggregation": {"mode": "802.3ad", "port": ["eno1", "eno2"]}}
     host = {"interfaces": [_card(1), _card(2, "eno2")], "networkConfig": _static(11, "bond0", **bond)}
     taking: Taking = imported(_config(), _agent(host))
     assert {each.setting: each.value for each in taking.chosen}["platform.servers[0].mac"] == "52:54:00:00:00:01"
@@ -536,7 +541,7 @@ def _bad(where: str, value: Any) -> dict[str, Any]:
         (_bad("interfaces/0/ipv4/address/0", {"prefix-length": 24}), "interfaces[0].ipv4.address[0].ip", "required"),
         ({"interfaces": ["x"], "routes": 1}, "routes", "no NMState"),
         (["x"], "", "it is no mapping"),
-        (_static(11, **{"802.1x": {"private-key-password": _PASSWORD}}), "interfaces[0].802.1x", "it holds keys"),
+        (_bad("interfaces/0/802.1x", {"private-key-password": _PASSWORD}), "interfaces[0].802.1x", "it holds keys"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_network_is_told_with_its_place(config: Any, where: str, why: str, imported: Any) -> None:

@@ -28,6 +28,12 @@ for _tag, _form, _first in (
     ("merge", r"<<", ["<"]),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_form})$"), _first)
+# A tag says a type, too; dates and bytes are none that a stack file has. None stands for tags that are not known.
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in ("null", "bool", "int", "str")
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +97,9 @@ def read(path: Path) -> Document:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise unreadable(path, f"line {line}: {_QUOTED.sub(_hidden, str(error.problem))}") from None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise unreadable(path, "aliases in a circle" if isinstance(error, RecursionError) else str(error)) from None
+        raise unreadable(
+            path, "aliases in a circle, or nested too deeply" if isinstance(error, RecursionError) else str(error)
+        ) from None
     if not isinstance(tree, dict):
         raise unreadable(path, "line 1: it is no mapping")
     if reader.twice:
@@ -116,8 +124,12 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.value(each, f"{where}[{number}]") for number, each in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
-            return cast(Any, self._loader.construct_object(node))  # pyright: ignore[reportUnknownMemberType]
-        own = [key.value for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+            try:
+                return cast(Any, self._loader.construct_object(node))  # pyright: ignore[reportUnknownMemberType]
+            except (LookupError, ValueError):
+                why = "it is no value of its type"
+                raise yaml.constructor.ConstructorError(problem=why, problem_mark=node.start_mark) from None
+        own = [str(key.value) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
         line = node.start_mark.line + 1
         self.twice += [
             f"line {line}: '{key}' stands there twice" for key in sorted({k for k in own if own.count(k) > 1})
