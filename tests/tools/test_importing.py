@@ -300,10 +300,10 @@ platform:
         (
             _config(_host(bmc=_bmc("ipmi://10.0.0.11:623"))),
             "platform.baremetal.hosts[0].bmc.address",
-            "driver: ipmi and bmc.address: ipmi://10.0.0.11:623 (",
+            "driver: ipmi and bmc.address: ipmi://10.0.0.11:623, and",
         ),
         (_config(_host(bmc=_bmc("10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
-        (_config(_host(bmc=_bmc("ipmi://u:p@h"))), "platform.baremetal.hosts[0].bmc.address", "address: ipmi://h ("),
+        (_config(_host(bmc=_bmc("ipmi://u:p@h"))), "platform.baremetal.hosts[0].bmc.address", "address: ipmi://h, and"),
         (_config(_host(bmc=_bmc("ipmi:///h"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
         (_config(controlPlane={"fencing": {"credentials": [1]}}), "controlPlane.fencing", "one, or three to five"),
         (_config(_host(bmc=_bmc("irmc://10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over irmc"),

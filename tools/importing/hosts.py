@@ -186,9 +186,9 @@ def _as_it_is(taking: Taking, path: str, found: Network, cards: Sequence[Place],
     listed = [{"name": card.below("name").text, "macAddress": _mac(card.below("macAddress").text)} for card in cards]
     names = {card["name"] for card in listed}
     listed += [{"name": name, "macAddress": _mac(mac)} for name, mac in found.cards.items() if name not in names]
-    taking.put(f"{path}.networkConfig", found.tree, found.place)
     if listed:
         taking.put(f"{path}.interfaces", listed, *fields)
+    taking.put(f"{path}.networkConfig", found.tree, found.place)
     unknown = [name for name in found.named if name not in {card["name"] for card in listed}]
     if unknown:
         taking.tell(
@@ -207,8 +207,8 @@ def _bmc(taking: Taking, path: str, place: Place) -> None:
         if found is not None and kind == "ipmi":
             host = found["host"].rpartition("@")[2]
             remedy = (
-                f"set platform.type: ironic, and for this server driver: ipmi and bmc.address: ipmi://{host}"
-                f" (docs/provisioning.md); or {remedy}"
+                f"set platform.type: ironic, for this server driver: ipmi and bmc.address: ipmi://{host}, and driver:"
+                f" redfish for others (docs/provisioning.md); or {remedy}"
             )
         taking.tell(place, f"it is reached over {kind}, and servers of platform.type redfish over Redfish only", remedy)
         return

@@ -34,14 +34,14 @@ class Network:
     def is_static(self) -> bool:
         """Whether it is one Ethernet card with one static IPv4 address, a way out and resolvers, and no more."""
         routes, links = self.state.routes.config, self.state.interfaces
+        if len(links) != 1 or len(routes) != 1 or not (self.address and self.gateway and self.nameservers):
+            return False
+        link = links[0]
         return (
-            (len(links), len(routes), len(self.nameservers) > 0) == (1, 1, True)
-            and links[0].type in ("ethernet", "unknown")
-            and (links[0].state, links[0].mtu, links[0].is_automatic, links[0].ipv6.enabled)
-            == ("up", None, False, False)
-            and len(links[0].ipv4.address) == 1
-            and bool(self.address and self.gateway)
-            and routes[0].next_hop_interface in (None, links[0].name)
+            link.type in ("ethernet", "unknown")
+            and (link.state, link.mtu, link.is_automatic, link.ipv6.enabled) == ("up", None, False, False)
+            and len(link.ipv4.address) == 1
+            and routes[0].next_hop_interface in (None, link.name)
             and not any(":" in server for server in self.nameservers)
             and _is_read(self.tree, self.state.model_dump(by_alias=True, exclude_unset=True))
         )
