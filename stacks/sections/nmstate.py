@@ -31,8 +31,7 @@ SECRETS = ("802.1x", "libreswan", "macsec")
 _DEFAULT = ("0.0.0.0/0", "::/0")
 _CARDS = ("ethernet", "infiniband", "unknown")
 COVERED = ("ethernet", "bond", "vlan", "linux-bridge")
-"""Types whose profiles are known to find their cards by MAC address; one without a type is a card (nmstate's gen_conf).
-"""
+"""Types whose profiles are known to find their cards by MAC address; without a type, it is an Ethernet card."""
 _MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 _MAIN_TABLES = (None, 0, 254)
 

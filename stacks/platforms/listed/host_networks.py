@@ -63,6 +63,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
         if state is not None:
             hosts.append(_Host(server=server, path=path, state=state))
     for host in hosts:
+        yield from _known_by_mac(host)
         yield from _cards(host)
         yield from _layers(host)
         yield from _provisioning(host, platform)
@@ -109,7 +110,6 @@ def _without_keys(tree: dict[str, Any], path: str) -> Found:
 
 def _cards(host: _Host) -> Found:
     """Every card has one MAC address, and every name is of one interface."""
-    yield from _known_by_mac(host)
     seen: set[str] = set()
     for path, link in host.links():
         if link.name in seen:
