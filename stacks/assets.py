@@ -59,7 +59,7 @@ def user_manifests(settings: Settings) -> dict[str, str]:
     """The user's manifests and those of `machineConfig`, by file name.
 
     Raises ManifestsError with all that is wrong with them; where there is a cluster, which they are of no use to any
-    more, that is only told, and there are none.
+    more, that is only told, and they count as those that it was made with.
     """
     folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
     try:
@@ -70,10 +70,11 @@ def user_manifests(settings: Settings) -> dict[str, str]:
             program=settings.install.butane,
         )
     except ManifestsError as error:
-        if settings.rehearsal or not is_formed():
+        found = _previous_runs()
+        if settings.rehearsal or not found.bootstrapped:
             raise
         pulumi.log.warn(f"the cluster is there, and does not need them any more: {error}")
-        return {}
+        return dict((found.request or {}).get("manifests") or {})
 
 
 def config(settings: Settings, site: Facility, public_key: str) -> str:
@@ -114,17 +115,20 @@ def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> 
 
 def is_formed() -> bool:
     """Whether an earlier run saw that there is a cluster."""
+    return _previous_runs().bootstrapped
+
+
+def _previous_runs(nodes: Nodes | None = None) -> PreviousRuns:
+    control_plane = nodes.control_plane if nodes is not None else ()
     return previous_runs(
-        assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=()
-    ).bootstrapped
+        assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=control_plane
+    )
 
 
 def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:
     """How far earlier runs came. Says what this run makes anew, before anything is declared. Raises SettingsError for a
     control plane that a cluster which stands cannot have."""
-    found = previous_runs(
-        assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=nodes.control_plane
-    )
+    found = _previous_runs(nodes)
     if settings.rehearsal:  # a rehearsal has no secrets to compare
         return Stage(formed=found.bootstrapped)
     wanted = request_of(arguments(settings, site, manifests), config(settings, site, found.public_key))

@@ -106,7 +106,6 @@ def _install_config(settings: Settings) -> Found:
 
 def _machine_config(settings: Settings) -> Found:
     encryption, storage = settings.machine_config.disk_encryption, settings.machine_config.container_storage
-    device = settings.boot.install and settings.boot.install.device.device_name
     if encryption is not None and settings.boot.install is None:
         yield (
             "machineConfig.diskEncryption",
@@ -114,11 +113,14 @@ def _machine_config(settings: Settings) -> Found:
             "machines without a disk run from memory, and have no root file system to encrypt",
             "set boot.install, or remove it",
         )
-    if storage is not None and storage.device == device:
+    if storage is None or settings.boot.install is None:
+        return
+    machines = [name for name in settings.machines if name.rpartition("-")[0] in storage.roles]
+    if taken := [name for name in machines if settings.install_device(name).device_name == storage.device]:
         yield (
             "machineConfig.containerStorage.device",
             storage.device,
-            "the system is installed to it (boot.install.device)",
+            f"the system of {', '.join(taken)} is installed to it",
             "name another disk",
         )
 

@@ -14,14 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import RemoteError
-from metal_ipi.provider.web import causes
+from metal_ipi.provider.web import causes, retry_after
 
 if TYPE_CHECKING:
     import httpx
 
 _AT_ONCE = 8
 """Requests. More of them make some registries refuse."""
+_PATIENCE = 15.0
+"""Seconds that a request is repeated while its failure may pass."""
 _LARGEST = 64 << 20
 """Bytes of a layer that is fetched."""
 _MANIFESTS = ", ".join(
@@ -34,7 +37,7 @@ _MANIFESTS = ", ".join(
 )
 _REFERENCE = re.compile(
     r"(?P<registry>[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:]+\](:\d+)?)/(?P<path>[a-z0-9._/-]+?)"
-    r"(@(?P<digest>sha256:[0-9a-f]{64})|:(?P<tag>[\w.-]+))"
+    r"(:(?P<tag>[\w.-]+))?(@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
@@ -54,9 +57,10 @@ class Image:
     def parse(cls, text: str) -> Image | None:
         """An image by its name with registry, repository and digest or tag; None for another text."""
         found = _REFERENCE.fullmatch(text)
-        if found is None:
+        reference = (found["digest"] or found["tag"]) if found is not None else None
+        if found is None or reference is None:
             return None
-        return cls(registry=found["registry"], path=found["path"], reference=found["digest"] or found["tag"])
+        return cls(registry=found["registry"], path=found["path"], reference=reference)
 
     @property
     def repository(self) -> str:
@@ -127,6 +131,19 @@ class Registries:
         return {"Authorization": self._tokens[key]} if self._tokens.get(key) else {}
 
     async def _answer(self, method: str, url: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and content. What passes, as a registry that has too much to do, is asked again."""
+        backoff = Backoff(timeout=_PATIENCE)
+        while True:
+            answer = await self._one_answer(method, url, headers)
+            if answer[0] < 500 and answer[0] != 429:
+                return answer
+            if backoff.over:
+                return answer
+            await backoff.pause(min(retry_after(answer[1]), backoff.left))
+
+    async def _one_answer(
+        self, method: str, url: str, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
         import httpx
 
         try:

@@ -230,8 +230,15 @@ def test_changed_manifests_before_and_after_there_is_a_cluster(tmp_path: Path, m
     assert told.startswith("install.manifests: motd.yaml changed since the cluster was installed, and nothing is done")
     recorder, (told,) = _run(_interrupted(), _manifests(tmp_path), monkeypatch, says=_FORMED)
     assert _is_kept(recorder) and "for the cluster's own tools" in told
-    recorder, (told,) = _run(formed, _manifests(tmp_path, "{"), monkeypatch)
-    assert _is_kept(recorder) and told.startswith("the cluster is there, and does not need them any more: ")
+    stdin = declared(values=_manifests(tmp_path)).inputs("install-assets-create")["stdin"]
+    with_it = left_behind(
+        install_assets_create=(_COMMAND, {"stdin": stdin, "stdout": ASSETS}),
+        keys=_KEYS,
+        bootstrap_complete=(_GATE, {"passedAt": "then"}),
+    )
+    for before in (formed, with_it):
+        recorder, (told,) = _run(before, _manifests(tmp_path, "{"), monkeypatch)
+        assert _is_kept(recorder) and told.startswith("the cluster is there, and does not need them any more: ")
     with pytest.raises(ManifestsError):
         _run(_interrupted(), _manifests(tmp_path, "{"), monkeypatch)
 

@@ -116,5 +116,6 @@ def _file(layer: bytes, name: str) -> bytes | None:
 def _references(stream: Mapping[str, Any]) -> Iterator[tuple[str, Image]]:
     for tag in stream["spec"]["tags"]:
         image = Image.parse(tag["from"]["name"])
-        if image is not None:
-            yield tag["name"], image
+        if image is None:
+            raise ValueError(f"{tag['name']} is called {tag['from']['name']!r}, which is no image's name")
+        yield tag["name"], image

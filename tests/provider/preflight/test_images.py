@@ -112,7 +112,27 @@ def test_mirrors_of_the_longest_source_come_first() -> None:
     assert [each.repository for each in image.places(mirrors)] == ["m.test/x/b/c", "n.test/y/b/c", "quay.io:443/a/b/c"]
     tagged = Image.parse("quay.io:443/a/b:4.19")
     assert tagged is not None and list(tagged.places(mirrors)) == [tagged], "mirrors are for digests"
-    assert Image.parse("busybox") is None
+    both = Image.parse(f"quay.io/a/b:4.19@sha256:{'1' * 64}")
+    assert both is not None and (both.path, both.reference) == ("a/b", f"sha256:{'1' * 64}")
+    assert Image.parse("busybox") is Image.parse("quay.io/a/b") is None
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize(("failures", "told"), [([429, 503], None), ([502] * 99, "HTTP 502")])
+def test_a_registry_that_has_too_much_to_do_is_asked_again(failures: list[int], told: str | None) -> None:
+    left = iter(failures)
+
+    async def run() -> None:
+        transport = httpx.MockTransport(lambda request: httpx.Response(next(left, 200), headers={"Retry-After": "1"}))
+        async with httpx.AsyncClient(transport=transport) as client:
+            await Registries(client, '{"auths": {}}').has(Image(registry="quay.test", path="a", reference="latest"))
+
+    if told is None:
+        asyncio.run(run())
+        assert next(left, None) is None
+    else:
+        with pytest.raises(RemoteError, match=told):
+            asyncio.run(run())
 
 
 def test_a_token_is_had_with_the_account_that_matches_longest() -> None:
