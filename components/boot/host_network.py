@@ -33,8 +33,12 @@ from metal_ipi.components.boot.ignition import NodeFile
 PROGRAM = "nmstatectl"
 LIVE_PROFILES = "etc/coreos-firstboot-network"
 """Where the initramfs of a live system takes profiles from (coreos-installer, src/live/embed.rs)."""
-_NAMES = ("interface-name", "parent", "primary")
-"""Keys whose value is an interface's name."""
+_CARDS = ("802-3-ethernet", "ethernet")
+"""Types of the profiles of cards."""
+_NAMES = ("parent", "primary")
+"""Keys whose value is the name of another interface."""
+_BY_MAC = ("identifier", "mac-address")
+"""How NMState itself says that a card goes by its MAC address."""
 _FILE = re.compile(r"[A-Za-z0-9_.-]+\.nmconnection")
 _SECONDS = 60
 
@@ -86,7 +90,7 @@ class Keyfiles:
 
 def keyfiles(network: HostNetwork, program: str) -> Keyfiles:
     """A host's keyfiles; `program` is nmstatectl. Raises HostNetworkError."""
-    made = {name: _read(name, text) for name, text in generated(network.state, program).items()}
+    made = {name: _read(name, text) for name, text in generated(_by_name(network), program).items()}
     uuids = {
         file.get("connection", "interface-name", fallback=""): file["connection"]["uuid"] for file in made.values()
     }
@@ -96,12 +100,24 @@ def keyfiles(network: HostNetwork, program: str) -> Keyfiles:
     )
 
 
+def _by_name(network: HostNetwork) -> dict[str, Any]:
+    """Its state with all cards known by their names, as `cards` has them: of `identifier: mac-address`, nmstatectl
+    makes profiles that are bound to MAC addresses, and those of installed systems would be, too."""
+    links = [
+        {key: value for key, value in link.items() if key not in _BY_MAC}
+        if link.get("identifier") == "mac-address" and link.get("name") in network.cards
+        else link
+        for link in network.state.get("interfaces") or []
+    ]
+    return {**network.state, "interfaces": links}
+
+
 def generated(state: Mapping[str, Any], program: str) -> dict[str, str]:
     """What `nmstatectl gc` makes of a state: texts of keyfiles by their names. Raises HostNetworkError."""
     command = [program, "gc", "-"]  # JSON is YAML
     try:
         done = subprocess.run(
-            command, input=json.dumps(state), capture_output=True, text=True, check=False, timeout=_SECONDS
+            command, input=json.dumps(state), capture_output=True, encoding="utf-8", check=False, timeout=_SECONDS
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise HostNetworkError(f"{program} cannot be run: {error}") from error
@@ -138,11 +154,17 @@ def _text(file: configparser.RawConfigParser) -> str:
     return out.getvalue().rstrip("\n") + "\n"
 
 
+def _card(file: configparser.RawConfigParser, cards: Mapping[str, str]) -> str | None:
+    """The MAC address of the card that a profile is of; None where it is of something else."""
+    of_card = file.get("connection", "type", fallback="") in _CARDS
+    return cards.get(file.get("connection", "interface-name", fallback="")) if of_card else None
+
+
 def _installed(original: configparser.RawConfigParser, cards: Mapping[str, str]) -> configparser.RawConfigParser:
     """With tokens for cards. A driver may be loaded late: NetworkManager waits as long as for an interface of `ip=`."""
     file = _copy(original)
-    if file.get("connection", "interface-name", fallback="") in cards:
-        file["connection"]["wait-device-timeout"] = "60000"
+    if (mac := _card(file, cards)) is not None:
+        file["connection"].update({"interface-name": _token(mac), "wait-device-timeout": "60000"})
     for section in file.sections():
         for key, value in file.items(section):
             if key in _NAMES and value in cards:
@@ -161,8 +183,7 @@ def _live(
 ) -> configparser.RawConfigParser:
     """Bound to MAC addresses. Which port a bond prefers does not matter there, and could only be said by name."""
     file = _copy(original)
-    mac = cards.get(file.get("connection", "interface-name", fallback=""))
-    if mac is not None:
+    if (mac := _card(file, cards)) is not None:
         del file["connection"]["interface-name"]
         if not file.has_section("ethernet"):
             file.add_section("ethernet")
@@ -170,6 +191,9 @@ def _live(
     for section in file.sections():
         parent = file.get(section, "parent", fallback="")
         if parent in cards:
+            if parent not in uuids:
+                name = file["connection"]["id"]
+                raise HostNetworkError(f"{name} is on {parent}, which networkConfig does not describe: add it there")
             file[section]["parent"] = uuids[parent]
     if file.has_section("bond"):
         file.remove_option("bond", "primary")

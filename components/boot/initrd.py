@@ -23,13 +23,11 @@ NAME = "config"
 def archive(config: str, files: Mapping[str, str] | None = None) -> str:
     """A newc archive (cpio(5)) with a config at the place where CoreOS's live initramfs looks for one.
 
-    It is not compressed and all of it is ASCII, so the archive is text, NUL characters included: it is uploaded like
-    any other file. Raises ValueError for what is not ASCII.
+    It is not compressed and all of it is UTF-8, so the archive is text, NUL characters included: it is uploaded like
+    any other file.
 
     Args:
         files: more of them, by path without a leading slash.
     """
     texts = {IGNITION_FILE: config, **(files or {})}
-    if not all(text.isascii() for text in texts.values()):
-        raise ValueError("a config in an archive must be ASCII")
     return initramfs_archive({path: text.encode() for path, text in texts.items()}).decode()

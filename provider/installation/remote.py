@@ -12,6 +12,7 @@ from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import Job
+from metal_ipi.provider.live_iso import disc
 from metal_ipi.provider.platforms.ironic import published as ironic_published
 from metal_ipi.provider.platforms.redfish import published
 from metal_ipi.provider.platforms.registry import open_driver
@@ -89,6 +90,9 @@ class _Server(Remote):
         async with self._driver() as driver:
             await driver.boot_installer(self._job.machine_id, self._mac)
 
+    async def withdraw(self) -> None:
+        await disc.withdraw(self._settings, self._mac)
+
     async def boot_disk(self) -> None:
         async with self._driver() as driver:
             await driver.boot_disk(self._job.machine_id)
@@ -140,9 +144,6 @@ class _Redfish(_Server):
             await self._publish()
         await super().enter()
 
-    async def withdraw(self) -> None:
-        await published.withdraw(self._settings, self._server, self._mac)
-
     def environment(self) -> dict[str, str]:
         bmc = self._bmc
         return {"BMC_ADDRESS": bmc.address, "BMC_USERNAME": bmc.username, "BMC_PASSWORD": bmc.password}
@@ -192,9 +193,6 @@ class _Ironic(_Server):
         if not self._by_network:
             await self._publish()
         await super().enter()
-
-    async def withdraw(self) -> None:
-        await ironic_published.withdraw(self._settings, self._server, self._mac)
 
 
 class _EquinixMetal(Remote):

@@ -73,6 +73,18 @@ async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell:
             await place.put(settings, mac, digest, made, tell)
 
 
+async def withdraw(settings: Settings, mac: str) -> None:
+    """Takes away what a server boots, disc and script: the settings tell how it boots now, not how it did, and a script
+    that stays has it boot its old installer. Finding nothing is fine."""
+    await boot_tree.withdraw(settings, mac)
+    await place.remove(settings, mac)
+
+
+async def is_published(settings: Settings, mac: str, digest: str) -> bool:
+    """Whether the script of this `boot_tree.digest` is there, or a disc that is made of it; see `withdraw`."""
+    return await boot_tree.is_published(settings, mac, digest) or await place.digest_of(settings, mac) == digest
+
+
 def _write(minimal: Path, made: Path, arguments: tuple[str, ...], files: dict[str, bytes]) -> None:
     shutil.copyfile(minimal, made)
     with made.open("r+b") as file:

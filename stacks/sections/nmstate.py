@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -29,6 +30,8 @@ SECRETS = ("802.1x", "libreswan", "macsec")
 """Parts of an interface that hold keys."""
 _DEFAULT = ("0.0.0.0/0", "::/0")
 _CARDS = ("ethernet", "infiniband", "unknown")
+COVERED = ("ethernet", "bond", "vlan", "linux-bridge")
+"""Types whose profiles are known to find their cards by MAC address; without a type, it is an Ethernet card."""
 _MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 _MAIN_TABLES = (None, 0, 254)
 
@@ -70,9 +73,22 @@ class _Vlan(_Part):
     id: int = Field(ge=1, le=4094)
 
 
+class _Port(_Part):
+    name: str
+
+
+_PORT = AliasChoices("port", "ports")
+
+
 class _Bond(_Part):
     mode: str | int
-    port: tuple[str, ...] = ()
+    port: tuple[str, ...] = Field(default=(), validation_alias=_PORT)
+    ports_config: tuple[_Port, ...] = ()
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """nmstate takes either list, or both of the same ports."""
+        return tuple(dict.fromkeys((*self.port, *(port.name for port in self.ports_config))))
 
     @property
     def kernel_mode(self) -> str:
@@ -81,12 +97,8 @@ class _Bond(_Part):
         return _MODES[int(mode)] if mode in map(str, range(len(_MODES))) else mode.replace("lacp", "802.3ad")
 
 
-class _BridgePort(_Part):
-    name: str
-
-
 class _Bridge(_Part):
-    port: tuple[_BridgePort, ...] = ()
+    port: tuple[_Port, ...] = Field(default=(), validation_alias=_PORT)
 
 
 class Link(_Part):
@@ -97,10 +109,11 @@ class Link(_Part):
     state: Literal["up", "down", "absent", "ignore"] = "up"
     mtu: int | None = Field(default=None, ge=68, le=65535)
     mac_address: str | None = None
+    identifier: str = "name"
     ipv4: _Ip = _Ip()
     ipv6: _Ip = _Ip()
     vlan: _Vlan | None = None
-    link_aggregation: _Bond | None = None
+    link_aggregation: _Bond | None = Field(default=None, validation_alias=AliasChoices("link-aggregation", "bond"))
     bridge: _Bridge | None = None
 
     @property
@@ -112,7 +125,7 @@ class Link(_Part):
     def ports(self) -> tuple[str, ...]:
         """Of a bond or a bridge."""
         bridged = (port.name for port in self.bridge.port) if self.bridge is not None else ()
-        return (*(self.link_aggregation.port if self.link_aggregation is not None else ()), *bridged)
+        return (*(self.link_aggregation.ports if self.link_aggregation is not None else ()), *bridged)
 
     @property
     def is_automatic(self) -> bool:
@@ -131,7 +144,7 @@ class Link(_Part):
         """For people."""
         what = ""
         if self.link_aggregation is not None:
-            what = f" ({self.link_aggregation.mode} of {', '.join(self.link_aggregation.port)})"
+            what = f" ({self.link_aggregation.mode} of {', '.join(self.link_aggregation.ports)})"
         elif self.vlan is not None:
             what = f" (VLAN {self.vlan.id} on {self.vlan.base_iface})"
         got = [*map(str, self.addresses), *(["DHCP"] if self.is_automatic else [])]
@@ -178,7 +191,7 @@ class NmState(_Part):
         """What a node check finds of it: `HostNetwork.links`. `cards` are MAC addresses by name."""
         found: list[str] = []
         for link in self.up:
-            if link.link_aggregation is not None and all(port in cards for port in link.ports):
+            if link.link_aggregation is not None and link.ports and all(port in cards for port in link.ports):
                 macs = sorted(cards[port] for port in link.ports)
                 found.append(f"{link.name}={link.link_aggregation.kernel_mode}/{','.join(macs)}")
             elif link.vlan is not None and link.vlan.base_iface not in cards:

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from binaries.crate import NMSTATECTL
-from metal_ipi.components.boot.host_network import HostNetwork, HostNetworkError, Keyfiles, keyfiles
+from metal_ipi.components.boot.host_network import LIVE_PROFILES, HostNetwork, HostNetworkError, Keyfiles, keyfiles
+from metal_ipi.components.boot.initrd import archive
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import parse
 from tests import golden
 from tests.conformance import network_manager
+from tests.lab.node_image.newc import read
 from tests.stacks.answers import rehearsed
 
 _EN1, _EN2 = "52:54:00:72:61:00", "52:54:00:72:62:00"
@@ -113,6 +115,50 @@ def test_networkmanagers_library_reads_all_of_them(program: str, name: str) -> N
         command = [sys.executable, "-m", "tests.components.libnm"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), text
+
+
+_BOND = {"name": "bond0", "type": "bond", "state": "up"}
+_VLAN = {"name": "eno1.7", "type": "vlan", "state": "up", "vlan": {"base-iface": "eno1", "id": 7}}
+
+
+def _bond(**ports: Any) -> list[dict[str, Any]]:
+    return [{**_BOND, "link-aggregation": {"mode": "active-backup", **ports}}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (_bond(ports=["eno1", "eno2"]), _bond(port=["eno1", "eno2"])),
+        (_bond(**{"ports-config": [{"name": "eno1"}, {"name": "eno2"}]}), _bond(port=["eno1", "eno2"])),
+        ([{**_CARD, "identifier": "mac-address", "mac-address": _EN1.upper()}, _VLAN], [_CARD, _VLAN]),
+    ],
+)
+def test_what_is_said_otherwise_is_the_same(
+    program: str, one: list[dict[str, Any]], other: list[dict[str, Any]]
+) -> None:
+    assert keyfiles(_network(*one), program) == keyfiles(_network(*other), program)
+
+
+def test_what_is_not_ascii_arrives(program: str) -> None:
+    made = keyfiles(_network({**_CARD, "description": "Küche"}), program)
+    packed = read(archive("{}", made.initramfs).encode())
+    assert "description=Küche\n" in packed[f"{LIVE_PROFILES}/eno1.nmconnection"][4].decode()
+
+
+def test_only_profiles_of_cards_are_rewritten(program: str) -> None:
+    """A port of Open vSwitch is called as its card is."""
+    made = keyfiles(
+        _network(_CARD, {"name": "br0", "type": "ovs-bridge", "bridge": {"port": [{"name": "eno1"}]}}), program
+    )
+    for files in (made.live, made.installed):
+        assert "interface-name=eno1\n" in files["eno1-port.nmconnection"]
+        assert "interface-name=eno1\n" not in files["eno1.nmconnection"]
+
+
+def test_what_is_on_a_card_that_is_not_described_is_refused(program: str) -> None:
+    above = {"name": "mv0", "type": "mac-vlan", "mac-vlan": {"base-iface": "eno2", "mode": "vepa", "promiscuous": True}}
+    with pytest.raises(HostNetworkError, match="mv0 is on eno2, which networkConfig does not describe"):
+        keyfiles(_network(_CARD, above), program)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from metal_ipi.components.boot.host_network import HostNetworkError, Keyfiles
 from metal_ipi.stacks import host_networks
 from metal_ipi.stacks.problems import SettingsError
+from metal_ipi.stacks.sections import nmstate
 from metal_ipi.stacks.settings import parse
 from tests import golden
 from tests.mocks import Recorder, config_text
@@ -49,6 +50,8 @@ def _set(path: str, value: Any) -> Change:
         key: Any = int(last) if last.isdigit() else last
         if value is None:
             del section[key]
+        elif isinstance(section, list) and key == len(section):
+            section.append(value)
         else:
             section[key] = value
 
@@ -60,6 +63,9 @@ _BOND = f"{_LINKS}/2"
 _VLAN = f"{_LINKS}/3"
 _ROUTE = "networkConfig/routes/config/0"
 _FIRST = "servers[0]"
+_NETWORKS = f"{_FIRST}.networkConfig.interfaces"
+_CARDS = ["eno1", "eno2"]
+_MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"base-iface": "eno2", "mode": "vepa"}}
 
 
 @pytest.mark.parametrize(
@@ -94,6 +100,13 @@ _FIRST = "servers[0]"
         (_set(f"{_LINKS}/1/name", "eno1"), f"{_FIRST}.networkConfig.interfaces[1].name", "is called so"),
         (_set(f"{_LINKS}/0/type", "dummy"), f"{_FIRST}.interfaces", "no card but a dummy"),
         (_set(f"{_BOND}/link-aggregation/port", ["eno1", "eno3"]), f"{_FIRST}.networkConfig.interfaces[2]", "neither"),
+        (_set(f"{_BOND}/link-aggregation", {"mode": 1, "ports": ["eno1", "eno3"]}), f"{_NETWORKS}[2]", "neither"),
+        (_set(f"{_BOND}/link-aggregation", {"mode": 1, "ports-config": [{"name": "e"}]}), f"{_NETWORKS}[2]", "neither"),
+        (_set(f"{_BOND}/link-aggregation", {"mode": 1}), f"{_NETWORKS}[2].link-aggregation", "a bond without ports"),
+        (_set(f"{_LINKS}/4", _MACVLAN), f"{_NETWORKS}[4].type", "only ethernet, bond, vlan, linux-bridge are known"),
+        (_set(f"{_LINKS}/0/type", "infiniband"), f"{_NETWORKS}[0].type", "only ethernet, bond, vlan"),
+        (_set(f"{_LINKS}/0/identifier", "pci-address"), f"{_NETWORKS}[0].identifier", "cards go by the MAC addresses"),
+        (_set(f"{_BOND}/identifier", "mac-address"), f"{_NETWORKS}[2].identifier", "and all else by its name"),
         (_set(f"{_LINKS}/0/mtu", 1400), f"{_FIRST}.networkConfig.interfaces[2]", "its port eno1 has an mtu of 1400"),
         (
             _set(f"{_LINKS}/0/ipv4", {"enabled": True, "dhcp": True}),
@@ -289,9 +302,19 @@ def test_a_preview_of_the_stack() -> None:
 
 
 @pytest.mark.usefixtures("nmstatectl")
-def test_nodes_are_checked_for_bonds_and_vlans() -> None:
-    script = _declared().inputs("bonded-control-plane-1-check")["create"]
-    assert "EXPECTED_LINKS='bond0=active-backup/52:54:00:72:61:01,52:54:00:72:62:01 bond0.100=100/bond0'\n" in script
+@pytest.mark.parametrize(
+    "ports", [{"port": _CARDS}, {"ports": _CARDS}, {"ports-config": [{"name": n} for n in _CARDS]}]
+)
+def test_nodes_are_checked_for_bonds_and_vlans(ports: dict[str, Any]) -> None:
+    script = _declared(_set(f"{_BOND}/link-aggregation", {"mode": 1, **ports})).inputs("bonded-control-plane-0-check")
+    links = "bond0=active-backup/52:54:00:72:61:00,52:54:00:72:62:00 bond0.100=100/bond0"
+    assert f"EXPECTED_LINKS='{links}'\n" in script["create"]
+
+
+def test_of_a_bond_whose_ports_are_not_known_nothing_is_checked() -> None:
+    bond = {"name": "bond0", "type": "bond", "link-aggregation": {"mode": "active-backup"}}
+    state, problems = nmstate.read({"interfaces": [bond]}, "")
+    assert state is not None and problems == [] and state.links({"eno1": "52:54:00:72:61:00"}) == ()
 
 
 @pytest.mark.usefixtures("nmstatectl")

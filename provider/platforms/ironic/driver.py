@@ -8,6 +8,7 @@ from typing import Any
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.live_iso import disc
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.ironic import published
@@ -82,9 +83,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
 
     async def get(self, machine_id: str) -> Machine | None:
         machine = MachineId.parse(machine_id)
-        if machine.lent and not await published.is_published(
-            self._settings, machine.server, machine.lent_mac, machine.script or ""
-        ):
+        if machine.lent and not await disc.is_published(self._settings, machine.lent_mac, machine.script or ""):
             return None
         node = await self.held(machine)
         return None if node is None else _machine(machine, node)
@@ -96,7 +95,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
         await self.power_off(machine_id)
         # At last: as long as what it boots is there, a run that was killed is known to have more to do.
         machine = MachineId.parse(machine_id)
-        await published.withdraw(self._settings, machine.server, machine.lent_mac)
+        await disc.withdraw(self._settings, machine.lent_mac)
 
     # --- all servers -------------------------------------------------------------------------------------------------
 

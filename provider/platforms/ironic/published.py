@@ -39,18 +39,6 @@ async def publish(settings: Settings, server: str, mac: str, *, script: str, cha
     await disc.publish(settings, live_iso, mac, script, say)
 
 
-async def withdraw(settings: Settings, server: str, mac: str) -> None:
-    """Takes that away. Finding nothing is fine."""
-    await (boot_tree.withdraw if by_network(settings, server) else place.remove)(settings, mac)
-
-
-async def is_published(settings: Settings, server: str, mac: str, digest: str) -> bool:
-    """Whether what the server finds is made of the script of this `boot_tree.digest`."""
-    if by_network(settings, server):
-        return await boot_tree.is_published(settings, mac, digest)
-    return await place.digest_of(settings, mac) == digest
-
-
 async def instance(settings: Settings, server: str, mac: str) -> dict[str, str]:
     """What an instance that boots it has in its `instance_info`."""
     if not by_network(settings, server):

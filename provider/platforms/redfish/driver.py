@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.live_iso import disc
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
 from metal_ipi.provider.platforms.redfish import boot, inventory, media, power, published, secure_boot
@@ -71,13 +72,12 @@ class Redfish(MachineDriver[LentServerArgs]):
 
     async def delete(self, machine_id: str) -> None:
         machine = MachineId.parse(machine_id)
-        mac = machine.lent_mac
         if await published.given_back(machine, self._settings):
             return
         await self.boot_disk(machine_id)
         await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
         # At last: as long as its script is there, a run that was killed is known to have more to do.
-        await published.withdraw(self._settings, machine.server, mac)
+        await disc.withdraw(self._settings, machine.lent_mac)
 
     # --- all servers -------------------------------------------------------------------------------------------------
 

@@ -28,26 +28,11 @@ async def publish(settings: Settings, server: str, mac: str, *, script: str, cha
     await disc.publish(settings, bmc.live_iso, mac, script, say)
 
 
-async def withdraw(settings: Settings, server: str, mac: str) -> None:
-    """Takes that away. Finding nothing is fine."""
-    if _by_disc(settings, server):
-        await place.remove(settings, mac)
-    else:
-        await boot_tree.withdraw(settings, mac)
-
-
-async def is_published(settings: Settings, server: str, mac: str, digest: str) -> bool:
-    """Whether what the server finds is made of the script of this `boot_tree.digest`."""
-    if _by_disc(settings, server):
-        return await place.digest_of(settings, mac) == digest
-    return await boot_tree.is_published(settings, mac, digest)
-
-
 async def given_back(machine: MachineId, settings: Settings) -> bool:
     """Whether a server was lent and is not any more: what it finds is not made of the script it was lent for."""
     if machine.mac is None or machine.script is None or settings.artifacts is None:
         return False
-    return not await is_published(settings, machine.server, machine.mac, machine.script)
+    return not await disc.is_published(settings, machine.mac, machine.script)
 
 
 async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:
@@ -64,8 +49,3 @@ def is_image(settings: Settings, bmc: BmcSettings) -> Callable[[str], bool]:
     if bmc.boot_method == LIVE_ISO:
         return lambda url: place.is_url(settings, url)
     return lambda url: url == bmc.boot_image
-
-
-def _by_disc(settings: Settings, server: str) -> bool:
-    bmc = (settings.bmcs or {}).get(server)
-    return bmc is not None and bmc.boot_method == LIVE_ISO

@@ -63,6 +63,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
         if state is not None:
             hosts.append(_Host(server=server, path=path, state=state))
     for host in hosts:
+        yield from _known_by_mac(host)
         yield from _cards(host)
         yield from _layers(host)
         yield from _provisioning(host, platform)
@@ -141,6 +142,28 @@ def _cards(host: _Host) -> Found:
         yield f"{host.path}.interfaces", name, "two cards are called so", "give each its own name"
 
 
+def _known_by_mac(host: _Host) -> Found:
+    """Every profile finds its cards by the MAC addresses of `interfaces`; one of an interface that is down, too."""
+    for index, link in enumerate(host.state.interfaces):
+        path = f"{host.config}.interfaces[{index}]"
+        if link.state not in ("up", "down"):
+            continue
+        if link.type not in (*nmstate.COVERED, "unknown"):
+            yield (
+                f"{path}.type",
+                link.type,
+                f"only {', '.join(nmstate.COVERED)} are known to find cards that go by their MAC addresses",
+                "take it out, and have the nodes make it when the cluster is there (operator kubernetes-nmstate)",
+            )
+        if link.identifier != "name" and (link.identifier, link.is_card) != ("mac-address", True):
+            yield (
+                f"{path}.identifier",
+                link.identifier,
+                "cards go by the MAC addresses of the server's interfaces, and all else by its name",
+                "remove it",
+            )
+
+
 def _layers(host: _Host) -> Found:
     """What is on top of others is on what is there, and no larger."""
     known = {**dict.fromkeys(host.cards), **host.by_name}
@@ -166,6 +189,13 @@ def _layers(host: _Host) -> Found:
             if place in vlans:
                 yield f"{path}.vlan.id", str(link.vlan.id), f"{vlans[place]} is the same VLAN of {base}", "remove one"
             vlans.setdefault(place, link.name)
+        if link.link_aggregation is not None and not link.ports:
+            yield (
+                f"{path}.link-aggregation",
+                "(no ports)",
+                "nothing is sent by a bond without ports; nmstatectl makes none of `controller`",
+                "set port: the names of its cards",
+            )
         for port in link.ports:
             if port not in known:
                 yield (

@@ -69,7 +69,7 @@ class Server(Section):
     @classmethod
     def _role_and_number(cls, value: str) -> str:
         if value.startswith("arbiter-"):
-            raise wrong(NO_ARBITER, "have 3 control plane machines, or 1")
+            raise wrong(NO_ARBITER, "have 1, 3, 4 or 5 control plane machines")
         if not MACHINE_NAME.fullmatch(value):
             raise wrong("it is neither control-plane-<n> nor worker-<n>", "number servers by role, e.g. worker-0")
         return value

@@ -85,3 +85,15 @@ async def test_a_server_that_does_not_boot_its_disc_is_told_what_to_look_at(site
         await site.up(machine, script=SCRIPT)
     (left,) = [path for path in site.uploaded() if path.endswith(".iso")]
     assert len(left.split("/")[0]) == 43
+
+
+@pytest.mark.parametrize("still_there", [True, False])
+async def test_the_script_goes_that_it_booted_before_it_booted_discs(site: Site, still_there: bool) -> None:
+    """The settings tell how it boots now; a server that is taken out of them leaves nothing either."""
+    machine = await site.machine("worker-0")
+    machine.script.parent.mkdir()
+    machine.script.write_text(SCRIPT)
+    if not still_there:
+        site.settings = replace(site.settings, bmcs=site.settings.bmcs and {}, ironic_servers={})
+    await site.item.delete(site.context("worker-0"), "id", {**site.inputs(machine), "generation": NEW})
+    assert not machine.script.exists()

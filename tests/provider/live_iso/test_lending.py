@@ -244,6 +244,19 @@ async def test_a_server_is_lent_by_its_disc_and_given_back(loan: Resource, bmc: 
     await loan.delete()
 
 
+async def test_a_server_that_was_lent_by_its_script_is_given_back_when_it_boots_discs(
+    loan: Resource, bmc: FakeBmc, artifact_host: dict[str, Any], tmp_path: Path
+) -> None:
+    by_network = Resource(await harness(bmc, artifact_host, secureBoot="ignore"), "EphemeralMachine")
+    machine = (await by_network.up(LIVE_LOAN))["machineId"]
+    known, bmc.machine.power = settings_of(**loan.harness.config), "On"
+    assert not await is_gone(machine, known)
+    by_network.harness = loan.harness
+    await by_network.delete()
+    assert await is_gone(machine, known) and bmc.machine.state() == "Off"
+    assert not (tmp_path / "artifacts/boot").exists()
+
+
 async def test_a_disc_of_somebody_else_stays_in_its_drive(loan: Resource, bmc: FakeBmc) -> None:
     await loan.up(LIVE_LOAN)
     bmc.machine.image = "http://elsewhere.test/rescue.iso"
