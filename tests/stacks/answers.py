@@ -44,7 +44,7 @@ ASSETS = json.dumps(
 
 
 def _artifacts(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
-    files = plain(args.inputs["files"])
+    files = plain(args.inputs.get("files"))
     if not isinstance(files, dict):  # a preview may not know them, and then knows nothing
         return {}
     names = list(files)
