@@ -31,7 +31,7 @@ def run(layout: Layout, command: Sequence[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     if supervisor == 0:  # the caller is inside the lab already
-        _execute(command, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        _execute(command)
     parent = os.getppid()
     directory = os.getcwd()  # noqa: PTH109 - a path object cannot go back after the mount namespace changed
     try:
@@ -44,12 +44,10 @@ def run(layout: Layout, command: Sequence[str]) -> int:
         return 128 + signal.SIGKILL
     terminal = _foreground_terminal()
     alive, ours = os.pipe()
-    # Held back until each of the processes can pass them on: the command may run before its parents wait for it.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
-    inside = _fork(lambda: _inside(alive, ours, terminal is not None, command, mask))
+    inside = _fork(lambda: _inside(alive, ours, terminal is not None, command))
     os.close(alive)
     try:
-        return _relay(inside, mask)
+        return _relay(inside)
     finally:
         if terminal is not None:
             signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # we are in the background until this call returns
@@ -92,7 +90,7 @@ def _fork(body: Callable[[], int]) -> int:
         os._exit(status)
 
 
-def _inside(alive: int, ours: int, foreground: bool, command: Sequence[str], mask: set[int]) -> int:
+def _inside(alive: int, ours: int, foreground: bool, command: Sequence[str]) -> int:
     """B: in the lab's pid namespace, but out of the caller's process group, so that only A tells it of signals."""
     namespaces.die_with_parent()
     os.close(ours)
@@ -102,10 +100,10 @@ def _inside(alive: int, ours: int, foreground: bool, command: Sequence[str], mas
         return 128 + signal.SIGKILL
     os.setpgid(0, 0)
     namespaces.unshare(namespaces.CLONE_NEWPID | namespaces.CLONE_NEWNS)
-    return _relay(_fork(lambda: _init(foreground, command, mask)), mask)
+    return _relay(_fork(lambda: _init(foreground, command)))
 
 
-def _init(foreground: bool, command: Sequence[str], mask: set[int]) -> int:
+def _init(foreground: bool, command: Sequence[str]) -> int:
     """C: process 1 of the command's namespace. When it ends, whatever the command left running ends too."""
     namespaces.die_with_parent()
     namespaces.mount_proc()
@@ -118,14 +116,13 @@ def _init(foreground: bool, command: Sequence[str], mask: set[int]) -> int:
             os.tcsetpgrp(terminal, os.getpgrp())
             signal.signal(signal.SIGTTOU, signal.SIG_DFL)
         signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # stopping it alone would leave the caller waiting for ever
-        _execute(command, mask)
+        _execute(command)
 
-    return _relay(_fork(become), mask)
+    return _relay(_fork(become))
 
 
-def _relay(child: int, mask: set[int]) -> int:
-    """Pass signals on to `child`, but for those of `mask`, and wait for it, burying others meanwhile; returns its exit
-    status."""
+def _relay(child: int) -> int:
+    """Pass signals on to `child` and wait for it, burying others meanwhile; returns its exit status."""
 
     def pass_on(number: int, _frame: object) -> None:
         with suppress(ProcessLookupError):
@@ -133,7 +130,6 @@ def _relay(child: int, mask: set[int]) -> int:
 
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     while True:
         ended, status = os.wait()
         if ended == child:
@@ -141,11 +137,10 @@ def _relay(child: int, mask: set[int]) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _execute(command: Sequence[str], mask: set[int]) -> NoReturn:
-    """Become `command`, as a shell would start it; `mask`: the signals that it does not get."""
+def _execute(command: Sequence[str]) -> NoReturn:
+    """Become `command`, as a shell would start it."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these, and that would be inherited
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     try:
         os.execvp(command[0], list(command))  # noqa: S606
     except OSError as error:
