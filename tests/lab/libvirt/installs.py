@@ -44,7 +44,8 @@ curl --silent --show-error --fail --output /run/image {location}
 echo '{sha256}  /run/image' | sha256sum -c
 coreos-installer install --config-file /etc/coreos/installer.d/10-test.yaml --image-file /run/image --insecure
 udevadm settle
-ls /dev/disk/by-partlabel >/run/done
+ls /dev/disk/by-partlabel >/run/partitions
+mv /run/partitions /run/done
 """
 UNIT = """[Service]
 Type=oneshot
