@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lab import facts
-from lab.hub import images
+from lab.hub import images, programs
 from lab.hub.layout import HubLayout
 from metal_ipi.stacks import connections
 from metal_ipi.stacks.settings import parse
@@ -20,6 +22,13 @@ from tests.end_to_end.project import Project
 from tools import stackfile
 from tools.engine import ensure
 
+ON_A_HUB = [
+    pytest.mark.libvirt,  # it takes the processors for itself
+    pytest.mark.lab,
+    pytest.mark.engine,
+    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
+]
+"""The marks of tests that start one."""
 CONDUCTORS = {"ironic-0": True, "ironic-1": True}
 CLUSTER, SERVERS = "ironic7", 4
 SPACE = "metal-ipi-provisioning"

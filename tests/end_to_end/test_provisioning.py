@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lab.hub import images, programs
+from lab.hub import images
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
 from metal_ipi.components.provisioning import renew_certificates
@@ -22,6 +22,7 @@ from tests.end_to_end.project import Project, await_
 from tests.end_to_end.provisioned import (
     CLUSTER,
     CONDUCTORS,
+    ON_A_HUB,
     SERVERS,
     SPACE,
     Ironic,
@@ -32,12 +33,7 @@ from tests.end_to_end.provisioned import (
 
 _CACHE = "app.kubernetes.io/component=image-cache"
 
-pytestmark = [
-    pytest.mark.libvirt,  # it takes the processors for itself
-    pytest.mark.lab,
-    pytest.mark.engine,
-    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
-]
+pytestmark = ON_A_HUB
 
 
 @pytest.fixture(scope="module")

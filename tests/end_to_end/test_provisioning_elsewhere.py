@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trustme
 
-from lab.hub import images, programs
+from lab.hub import images
 from lab.network import plan
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
@@ -24,6 +24,7 @@ from tests.end_to_end.provisioned import (
     BEFORE,
     CLUSTER,
     CONDUCTORS,
+    ON_A_HUB,
     SERVERS,
     SPACE,
     Ironic,
@@ -32,13 +33,7 @@ from tests.end_to_end.provisioned import (
     stack_of,
 )
 
-pytestmark = [
-    pytest.mark.libvirt,  # it takes the processors for itself
-    pytest.mark.lab,
-    pytest.mark.engine,
-    pytest.mark.nightly,
-    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
-]
+pytestmark = [*ON_A_HUB, pytest.mark.nightly]
 _ELSEWHERE = "elsewhere"
 _HOST = f"db.{_ELSEWHERE}.svc"
 _PASSWORD = "it's/a:long&winding@road"

@@ -10,18 +10,12 @@ import pytest
 import yaml
 
 from lab.bmc import identity
-from lab.hub import images, programs
+from lab.hub import images
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project
-from tests.end_to_end.provisioned import CLUSTER, SERVERS, Ironic, assert_installed, stack_of
+from tests.end_to_end.provisioned import CLUSTER, ON_A_HUB, SERVERS, Ironic, assert_installed, stack_of
 
-pytestmark = [
-    pytest.mark.libvirt,  # it takes the processors for itself
-    pytest.mark.lab,
-    pytest.mark.engine,
-    pytest.mark.nightly,
-    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
-]
+pytestmark = [*ON_A_HUB, pytest.mark.nightly]
 _DHCP = {
     "interface": "eth0",
     "ranges": ["192.0.2.30-192.0.2.39"],

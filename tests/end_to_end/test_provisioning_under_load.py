@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from lab.hub import images, programs
+from lab.hub import images
 from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, await_
@@ -26,6 +26,7 @@ from tests.end_to_end.provisioned import (
     API,
     BEFORE,
     CONDUCTORS,
+    ON_A_HUB,
     SERVERS,
     Ironic,
     OlderIronic,
@@ -34,13 +35,7 @@ from tests.end_to_end.provisioned import (
 )
 from tests.lab.waiting import processes
 
-pytestmark = [
-    pytest.mark.libvirt,  # it takes the processors for itself
-    pytest.mark.lab,
-    pytest.mark.engine,
-    pytest.mark.nightly,
-    pytest.mark.skipif(isinstance(programs.find(), str), reason=f"no hub here: {programs.find()}"),
-]
+pytestmark = [*ON_A_HUB, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,14 @@ have the address that the network knows it by. Whatever else a profile says ends
 
 from __future__ import annotations
 
-import configparser
 import ipaddress
 import re
 import shutil
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.machines.simulated.keyfile import KeyfileError
+from lab.machines.simulated.keyfile import KeyfileError, values_of
 
 _ANY = r"\d+"
 _KNOWN = {
@@ -138,22 +136,13 @@ def _write(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def _read(path: Path) -> tuple[str, dict[str, str]]:
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise KeyfileError(f"{path.name}: others than root can read it: NetworkManager ignores it")
-    parser = configparser.RawConfigParser(delimiters=("=",), strict=True, interpolation=None)
-    parser.optionxform = str  # type: ignore[method-assign,assignment]  # keys are as they are written
-    try:
-        parser.read_string(path.read_text())
-    except configparser.Error as error:
-        raise KeyfileError(f"{path.name}: {error}") from error
-    values: dict[str, str] = {}
-    for section in parser.sections():
-        for key, value in parser.items(section):
-            known = _KNOWN.get(section, {})
-            form = next((known[form] for form in known if re.fullmatch(form, key)), None)
-            if form is None or not re.fullmatch(form, value):
-                raise KeyfileError(f"{path.name}: the lab's nodes do not know {section}.{key}={value}")
-            values[f"{section}.{key}"] = value
+    values = values_of(path)
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        known = _KNOWN.get(section, {})
+        form = next((known[form] for form in known if re.fullmatch(form, key)), None)
+        if form is None or not re.fullmatch(form, value):
+            raise KeyfileError(f"{path.name}: the lab's nodes do not know {name}={value}")
     if missing := sorted({"connection.type", "connection.uuid"} - values.keys()):
         raise KeyfileError(f"{path.name}: it lacks {', '.join(missing)}")
     return path.name, values

@@ -33,8 +33,8 @@ class Static:
     nameservers: tuple[ipaddress.IPv4Address, ...]
 
 
-def read(path: Path) -> Static | None:
-    """What a profile says; None of a bond, its port or a VLAN. Raises KeyfileError."""
+def values_of(path: Path) -> dict[str, str]:
+    """The values of a profile, by section and key (`ipv4.method`). Raises KeyfileError."""
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise KeyfileError(f"{path.name}: others than root can read it: NetworkManager ignores it")
     parser = configparser.RawConfigParser(delimiters=("=",), strict=True, interpolation=None)
@@ -43,7 +43,12 @@ def read(path: Path) -> Static | None:
         parser.read_string(path.read_text())
     except configparser.Error as error:
         raise KeyfileError(f"{path.name}: {error}") from error
-    values = {f"{section}.{key}": value for section in parser.sections() for key, value in parser.items(section)}
+    return {f"{section}.{key}": value for section in parser.sections() for key, value in parser.items(section)}
+
+
+def read(path: Path) -> Static | None:
+    """What a profile says; None of a bond, its port or a VLAN. Raises KeyfileError."""
+    values = values_of(path)
     kind = values.get("connection.type")
     if kind in ("bond", "vlan") or "connection.master" in values:
         return None
