@@ -113,11 +113,6 @@ def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> 
         raise InstallConfigError(f"the installer refuses what the settings make, and nothing was changed\n{said}")
 
 
-def is_formed() -> bool:
-    """Whether an earlier run saw that there is a cluster."""
-    return _previous_runs().bootstrapped
-
-
 def _previous_runs(nodes: Nodes | None = None) -> PreviousRuns:
     control_plane = nodes.control_plane if nodes is not None else ()
     return previous_runs(

@@ -13,7 +13,7 @@ from metal_ipi.components.boot import ignition, installer
 from metal_ipi.components.boot.ipxe import installer_arguments, installer_script, script
 from metal_ipi.components.install import bootstrap
 from metal_ipi.components.machines.contract import Boot
-from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.components.machines.node import POOLS, Node, Role
 from metal_ipi.provider.types import Artifacts, ArtifactsArgs
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
@@ -22,8 +22,6 @@ from metal_ipi.stacks.user_data import UserData, of_one, sources
 
 _LIVE = "node.ipxe"
 _BOOTSTRAP_ARCHIVE = "bootstrap.img"
-_CONFIGS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
-"""What the machine config server calls a role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +76,7 @@ class BootFiles:
             return PoolBoot(machines={})
         settings = self._base.settings
         # A machine that bootstraps itself has no machine config server; its live system adds the same configuration.
-        url = f"https://api-int.{settings.domain}:22623/config/{_CONFIGS[role]}"
+        url = f"https://api-int.{settings.domain}:22623/config/{POOLS[role]}"
         source = None if self._base.site.in_place else ignition.Source(url=url)
         pointers = {
             node: self._user_data.of(

@@ -14,9 +14,8 @@ from typing import Any
 import yaml
 
 from metal_ipi.components.boot.ignition import data_url
+from metal_ipi.components.machines.node import POOLS, Role
 
-_POOLS = {"control-plane": "master", "worker": "worker"}
-"""The machine config pool of each role."""
 _CHRONY = """\
 {servers}
 driftfile /var/lib/chrony/drift
@@ -52,7 +51,7 @@ class Tang:
 class DiskEncryption:
     """How root disks are encrypted: opened where `threshold` of the TPM and the Tang servers are there."""
 
-    roles: Sequence[str]
+    roles: Sequence[Role]
     tpm2: bool
     tang: Sequence[Tang]
     threshold: int
@@ -64,7 +63,7 @@ class DiskEncryption:
 class ContainerStorage:
     """The disk that /var/lib/containers is on: a path below /dev/disk."""
 
-    roles: Sequence[str]
+    roles: Sequence[Role]
     device: str
 
 
@@ -72,7 +71,7 @@ class ContainerStorage:
 class MachineConfigs:
     """What nodes of these roles (`control-plane`, `worker`) are to have from their first boot on."""
 
-    roles: Sequence[str]
+    roles: Sequence[Role]
     """Of time servers and extensions."""
     ntp_servers: Sequence[str] = ()
     extensions: Sequence[str] = ()
@@ -85,11 +84,11 @@ def manifests(wanted: MachineConfigs) -> dict[str, str]:
     return {
         f"99-{pool}-{what}.yaml": yaml.safe_dump(_machine_config(pool, what, spec))
         for what, roles, spec in _specs(wanted)
-        for pool in (_POOLS[role] for role in roles)
+        for pool in (POOLS[role] for role in roles)
     }
 
 
-def _specs(wanted: MachineConfigs) -> Iterator[tuple[str, Sequence[str], Mapping[str, Any]]]:
+def _specs(wanted: MachineConfigs) -> Iterator[tuple[str, Sequence[Role], Mapping[str, Any]]]:
     if wanted.ntp_servers:
         text = _CHRONY.format(servers="\n".join(f"server {each} iburst" for each in wanted.ntp_servers))
         file = {"path": "/etc/chrony.conf", "mode": 0o644, "overwrite": True, "contents": {"source": data_url(text)}}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Role = Literal["bootstrap", "control-plane", "worker"]
+POOLS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
+"""The machine config pool of a role; the machine config server has its configuration under the same name."""
 
 
 @dataclass(frozen=True, kw_only=True)
