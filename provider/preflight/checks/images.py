@@ -43,7 +43,9 @@ async def check(subject: Subject) -> list[Finding]:
     image = Image.parse(name) if name else None
     if image is None:
         return [warning("no installer here tells which release image it is for", "see what the check installer says")]
-    mirrors = {each.source: each.mirrors for each in subject.plan.mirrors}
+    mirrors: dict[str, list[str]] = {}
+    for each in subject.plan.mirrors:  # the installer makes one of those with the same source (MergedMirrorSets)
+        mirrors.setdefault(each.source, []).extend(each.mirrors)
     async with web.client(subject.settings, timeout=_TIMEOUT, also=wanted.ca) as client:
         found = await _look(image, Registries(client, wanted.pull_secret), mirrors, subject.plan.architecture)
     if subject.account is None and subject.again:

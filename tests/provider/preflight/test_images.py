@@ -48,14 +48,24 @@ def _installer(folder: Path, mirror: registry.Registry, names: dict[str, str]) -
     return str(program)
 
 
-def _asked(mirror: registry.Registry, installer: str, *, again: bool = False, **changes: Any) -> Any:
+def _asked(
+    mirror: registry.Registry,
+    installer: str,
+    *,
+    again: bool = False,
+    second: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Any:
     registries = {"pullSecret": mirror.pull_secret(), "ca": mirror.ca, **changes}
     values = {
         **NOTHING_ORDERED,
         "installer": installer,
         "version": "4.19.0",
         "images": True,
-        "mirrors": [{"source": "quay.invalid/openshift", "mirrors": [f"{mirror.name}/mirror"]}],
+        "mirrors": [
+            {"source": "quay.invalid/openshift", "mirrors": [f"{mirror.name}/mirror"]},
+            *([second] if second else []),
+        ],
     }
     config = {"registries": {key: value for key, value in registries.items() if value is not None}}
     found = asyncio.run(ask(config, values, again=again))
@@ -67,6 +77,13 @@ def test_all_images_are_in_the_mirror(mirror: registry.Registry, tmp_path: Path)
     etcd = mirror.push("mirror/release", {"etcd": "1"}, "etcd")
     found = _asked(mirror, _installer(tmp_path, mirror, {"etcd": f"{_SOURCE}@{etcd}"}))
     assert f"the release image and the 1 that it names can be pulled: {mirror.name}" in the(found, "images", "ok")
+
+
+def test_a_source_may_be_named_twice(mirror: registry.Registry, tmp_path: Path) -> None:
+    etcd = mirror.push("mirror/release", {"etcd": "1"}, "etcd")
+    installer = _installer(tmp_path, mirror, {"etcd": f"{_SOURCE}@{etcd}"})
+    second = {"source": "quay.invalid/openshift", "mirrors": [f"{mirror.name}/elsewhere"]}
+    the(_asked(mirror, installer, second=second), "images", "ok")
 
 
 def test_images_that_the_mirror_lacks_are_named(mirror: registry.Registry, release: str) -> None:
