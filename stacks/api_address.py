@@ -8,11 +8,12 @@ import pulumi
 
 from metal_ipi.components.cluster.pool import Access
 from metal_ipi.components.endpoints import kube_vip
+from metal_ipi.components.endpoints.records import Host
 from metal_ipi.components.machines.contract import Machine, Platform
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs
 from metal_ipi.stacks.names import API_ADDRESS
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
+from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
 from metal_ipi.stacks.settings import Settings
 
 
@@ -22,6 +23,14 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
     if isinstance(api, DnsRoundRobin):
         return None
     return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
+
+
+def host(settings: Settings, address: pulumi.Output[str] | None) -> Host[pulumi.Input[str]] | None:
+    """Where the API's names lead, by its own address; None where it has none."""
+    if address is None:
+        return None
+    api = settings.api_address
+    return Host(ipv4=address, ipv6=api.ipv6_address if isinstance(api, ExternalApi) else None)
 
 
 def speaks_bgp(settings: Settings) -> bool:

@@ -7,10 +7,18 @@ from dataclasses import dataclass
 
 import pulumi
 
-from metal_ipi.components.endpoints.records import Record, api_records, bootstrap_records, ingress_records, reverse_name
+from metal_ipi.components.endpoints.records import (
+    Host,
+    Record,
+    api_records,
+    bootstrap_records,
+    ingress_records,
+    reverse_name,
+)
 from metal_ipi.provider.types import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
 
 Records = Sequence[Record[pulumi.Input[str]]]
+Hosts = Mapping[str, Host[pulumi.Input[str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +31,16 @@ class ClusterDnsArgs:
     """The zone the records stand in; None where nobody of ours keeps it, and its keeper is only told what is needed."""
     ttl: int
     """Seconds that resolvers may keep an answer."""
-    control_plane: Mapping[str, pulumi.Input[str]]
-    """Address by full node name."""
-    workers: Mapping[str, pulumi.Input[str]]
-    """Address by full node name."""
+    control_plane: Hosts
+    """By full node name."""
+    workers: Hosts
+    """By full node name."""
     schedulable: bool = False
     """Whether the control plane takes pods beside workers."""
-    bootstrap: tuple[str, pulumi.Input[str]] | None = None
-    """The bootstrap machine's full name and address; None where there is no such machine."""
-    api_address: pulumi.Input[str] | None = None
-    """The API's own address; None: the API's names resolve to all machines that serve it."""
+    bootstrap: tuple[str, Host[pulumi.Input[str]]] | None = None
+    """The bootstrap machine's full name and addresses; None where there is no such machine."""
+    api_address: Host[pulumi.Input[str]] | None = None
+    """The API's own addresses; None: the API's names resolve to all machines that serve it."""
     reverse_zones: Sequence[str] = ()
     """Reverse zones that are ours, `100.51.198.in-addr.arpa`: each gets the PTR records whose addresses lie in it."""
 
@@ -105,13 +113,14 @@ class ClusterDns(pulumi.ComponentResource):
         lasting = {**args.control_plane, **args.workers}
         if args.api_address is not None:
             lasting = {f"api.{args.domain}": args.api_address, **lasting}
-        parts = [("reverse", lasting, False)]
+        parts: list[tuple[str, Hosts, bool]] = [("reverse", lasting, False)]
         if args.bootstrap is not None:
             parts.append(("bootstrap-reverse", dict([args.bootstrap]), True))
-        for part, addresses, ephemeral in parts:
+        for part, hosts, ephemeral in parts:
             pointers = [
-                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[host], label=f"{host} PTR")
-                for host, address in addresses.items()
+                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[name], label=f"{name} PTR")
+                for name, host in hosts.items()
+                for address in host.all
             ]
             DnsRecords(
                 f"{name}-{part}-records-{zone}",

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 
 from metal_ipi.components.endpoints.dns import ClusterDns, ClusterDnsArgs
-from metal_ipi.components.endpoints.records import reverse_name
+from metal_ipi.components.endpoints.records import Host, reverse_name
 from tests.mocks import Recorder, plain, run
 
 _DOMAIN = "lab.facility.test"
@@ -19,7 +19,11 @@ _WORKERS = {f"w-0.{_DOMAIN}": "203.0.113.9"}
 
 
 def _made(
-    *, zone: str | None = "facility.test", api_address: str | None = None, reverse_zones: Sequence[str] = ()
+    *,
+    zone: str | None = "facility.test",
+    api_address: str | None = None,
+    reverse_zones: Sequence[str] = (),
+    ipv6: str | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     def program() -> None:
         dns = ClusterDns(
@@ -28,10 +32,12 @@ def _made(
                 domain=_DOMAIN,
                 zone=zone,
                 ttl=30,
-                control_plane={name: pulumi.Output.from_input(value) for name, value in _CONTROL_PLANE.items()},
-                workers=_WORKERS,
-                bootstrap=(f"bootstrap.{_DOMAIN}", pulumi.Output.from_input("198.51.100.201")),
-                api_address=api_address,
+                control_plane={
+                    name: Host(ipv4=pulumi.Output.from_input(value)) for name, value in _CONTROL_PLANE.items()
+                },
+                workers={name: Host(ipv4=value, ipv6=ipv6) for name, value in _WORKERS.items()},
+                bootstrap=(f"bootstrap.{_DOMAIN}", Host(ipv4=pulumi.Output.from_input("198.51.100.201"))),
+                api_address=None if api_address is None else Host(ipv4=api_address),
                 reverse_zones=reverse_zones,
             ),
         )
