@@ -118,9 +118,9 @@ class ClusterDns(pulumi.ComponentResource):
             parts.append(("bootstrap-reverse", dict([args.bootstrap]), True))
         for part, hosts, ephemeral in parts:
             pointers = [
-                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[name], label=f"{name} PTR")
+                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[name], label=label)
                 for name, host in hosts.items()
-                for address in host.all
+                for address, label in zip(host.all, (f"{name} PTR", f"{name} PTR IPv6"), strict=False)
             ]
             DnsRecords(
                 f"{name}-{part}-records-{zone}",

@@ -68,8 +68,10 @@ class SshReachable:
             fatal = "another machine answers at this address, or the node did not get its identity: " + text
             return Observation(passed=False, text=text, waiting=tuple(refused), fatal=fatal)
         if not refused:
-            untried = f"; not tried at IPv6, no route from here: {', '.join(sorted(self._untried))}" if self._untried else ""
-            return Observation(passed=True, text=_passed_text(self._passed) + untried)
+            text = _passed_text(self._passed)
+            if self._untried:
+                text += f"; not tried at IPv6, for there is no route from here: {', '.join(sorted(self._untried))}"
+            return Observation(passed=True, text=text)
         fatal = await self._failed(elapsed)
         return Observation(
             passed=False, text=_listed({n: str(a) for n, a in refused.items()}), waiting=tuple(refused), fatal=fatal

@@ -96,7 +96,9 @@ def _listed(workers: int, ipv6: str) -> str:
     )
 
 
-@pytest.mark.parametrize(("workers", "ipv6", "name"), [(2, "", "2-workers"), (0, "", "0-workers"), (2, "2001:db8::", "dual-stack")])
+@pytest.mark.parametrize(
+    ("workers", "ipv6", "name"), [(2, "", "2-workers"), (0, "", "0-workers"), (2, "2001:db8::", "dual-stack")]
+)
 def test_dns_records(workers: int, ipv6: str, name: str) -> None:
     golden.check(f"dns-{name}.txt", _listed(workers, ipv6))
 

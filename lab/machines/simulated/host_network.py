@@ -31,8 +31,7 @@ _KNOWN = {
         **{r"route\d": ".+", r"route\d_options": "table=254"},
     },
     "ipv6": {
-        **{"method": "manual|disabled|auto", "addr-gen-mode": _ANY, "dhcp-timeout": _ANY, r"address\d": ".+"},
-        **{"ra-timeout": _ANY, "dhcp-duid": ".+", "dhcp-iaid": ".+", "dns": ".*", "dns-priority": _ANY},
+        **{"method": "manual|disabled", "addr-gen-mode": _ANY, "dhcp-timeout": _ANY, r"address\d": ".+"},
         **{r"route\d": ".+", r"route\d_options": "table=254"},
     },
 }

@@ -103,11 +103,10 @@ class Kernel:
         for values, method in said:
             if method != "manual":
                 continue
-            given, _, gateway = values["ipv6.address1"].partition(",")
+            given = next(value for key, value in values.items() if key.startswith("ipv6.address"))
             ways = [value.split(",")[1] for value in values.values() if value.startswith("::/0,")]
             address, _, prefix = given.partition("/")
-            via = values.get("ipv6.gateway") or gateway or (ways or [""])[0]
-            return _known("NetworkManager", own, address, prefix, via)
+            return _known("NetworkManager", own, address, prefix, values.get("ipv6.gateway") or (ways or [""])[0])
         static = [value for value in self.values("ip") if ":" in value]
         for value in static:
             if found := re.fullmatch(r"\[([0-9a-f:]+)\]::\[([0-9a-f:]+)\]:(\d+):[^:]*:[^:]*:none", value):

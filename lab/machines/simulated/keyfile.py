@@ -64,9 +64,10 @@ def read(path: Path) -> Static | None:
             raise KeyfileError(f"{path.name}: the lab's nodes do not know {key}={value}")
     if missing := sorted({*_NEEDED, *_FIXED} - values.keys()):
         raise KeyfileError(f"{path.name}: it lacks {', '.join(missing)}")
-    if {key for key in values if key.startswith("ipv6.")} != _IPV6.get(values["ipv6.method"]):
+    method = values["ipv6.method"]
+    if {key for key in values if key.startswith("ipv6.")} != _IPV6.get(method):
         raise KeyfileError(
-            f"{path.name}: the lab's nodes know IPv6 as disabled, or manual with address1, gateway, may-fail"
+            f"{path.name}: the lab's nodes do not know ipv6.method={method} with what else is said of IPv6"
         )
     try:
         return Static(

@@ -203,7 +203,7 @@ func TestAPodWhosePortIsTakenIsNotStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, other := range []*pods{{addresses: []string{address}}, {}} {
-		if arguments, err := other.carry(ctx, map[bool]string{true: "other", false: machineConfigServerName}[other.address != ""]); err != nil || len(arguments) != 0 {
+		if arguments, err := other.carry(ctx, map[bool]string{true: "other", false: machineConfigServerName}[len(other.addresses) > 0]); err != nil || len(arguments) != 0 {
 			t.Errorf("%q %v", arguments, err)
 		}
 	}
