@@ -8,7 +8,6 @@ import pulumi
 
 from metal_ipi.components.cluster.pool import Access
 from metal_ipi.components.endpoints import kube_vip
-from metal_ipi.components.endpoints.records import Host
 from metal_ipi.components.machines.contract import Machine, Platform
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs
@@ -25,12 +24,11 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
     return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
 
 
-def host(settings: Settings, address: pulumi.Output[str] | None) -> Host[pulumi.Input[str]] | None:
-    """Where the API's names lead, by its own address; None where it has none."""
-    if address is None:
-        return None
+def ipv6(settings: Settings) -> dict[str, str]:
+    """The API's own IPv6 address, by its name; nothing where it has none."""
     api = settings.api_address
-    return Host(ipv4=address, ipv6=api.ipv6_address if isinstance(api, ExternalApi) else None)
+    own = api.ipv6_address if isinstance(api, ExternalApi) else None
+    return {f"api.{settings.domain}": own} if own is not None else {}
 
 
 def speaks_bgp(settings: Settings) -> bool:

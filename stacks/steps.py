@@ -9,7 +9,7 @@ import pulumi
 
 from metal_ipi.components.checks import node_check
 from metal_ipi.components.cluster.installation import PoolInstallation
-from metal_ipi.components.cluster.pool import NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs, host
+from metal_ipi.components.cluster.pool import NodePool, NodePoolArgs, PoolChecks, PoolChecksArgs
 from metal_ipi.components.endpoints import machine_config_access
 from metal_ipi.components.endpoints.dns import ClusterDns, ClusterDnsArgs
 from metal_ipi.components.install.bootstrap import (
@@ -92,17 +92,20 @@ def cluster_dns(
 ) -> ClusterDns:
     """Declare the cluster's names."""
     settings = base.settings
+    machines: Mapping[Node, Machine] = {**control_plane.machines, **workers.machines, **bootstrap}
+    ipv6 = {node: machine.ipv6 for node, machine in machines.items()}
     return ClusterDns(
         "dns",
         ClusterDnsArgs(
             domain=settings.domain,
             zone=settings.zone,
             ttl=settings.dns.ttl,
-            control_plane=control_plane.pool.hosts,
-            workers=workers.pool.hosts,
+            control_plane=control_plane.pool.addresses,
+            workers=workers.pool.addresses,
             schedulable=base.stage.schedulable,
-            bootstrap=next(((node.fqdn, host(machine)) for node, machine in bootstrap.items()), None),
-            api_address=api_address.host(settings, base.api_address),
+            bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
+            api_address=base.api_address,
+            ipv6={**api_address.ipv6(settings), **{node.fqdn: found for node, found in ipv6.items() if found}},
             reverse_zones=settings.dns.reverse_zones,
         ),
         base.components,

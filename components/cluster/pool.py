@@ -9,7 +9,6 @@ import pulumi
 
 from metal_ipi.components.boot.host_keys import KeyType, host_key
 from metal_ipi.components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
-from metal_ipi.components.endpoints.records import Host
 from metal_ipi.components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform
 from metal_ipi.components.machines.node import Node, Role
 from metal_ipi.provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
@@ -96,14 +95,9 @@ class NodePool(pulumi.ComponentResource):
         self.register_outputs({"nodes": [node.fqdn for node in self.machines]})
 
     @property
-    def hosts(self) -> dict[str, Host[pulumi.Input[str]]]:
-        """Where names are to lead, by full node name."""
-        return {node.fqdn: host(machine) for node, machine in self.machines.items()}
-
-
-def host(machine: Machine) -> Host[pulumi.Input[str]]:
-    """Where the names of a machine lead."""
-    return Host(ipv4=machine.public_ipv4, ipv6=machine.ipv6)
+    def addresses(self) -> dict[str, pulumi.Input[str]]:
+        """Public IPv4 by full node name."""
+        return {node.fqdn: machine.public_ipv4 for node, machine in self.machines.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
