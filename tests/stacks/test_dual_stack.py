@@ -140,6 +140,39 @@ def _declared() -> Recorder:
             "the cluster uses it inside: the pods' network 2 is fd01::/48",
             "another network",
         ),
+        # Forms.
+        ("platform.ipv6.network", "192.0.2.0/24", "platform.ipv6.network", "no IPv6 network", "e.g. 2001:db8::/64"),
+        ("platform.ipv6.network", "2001:DB8:64::/64", "platform.ipv6.network", "shortest form", "2001:db8:64::/64"),
+        ("platform.ipv6.gateway", "192.0.2.1", "platform.ipv6.gateway", "it is no IPv6 address", "2001:db8::10"),
+        (
+            "platform.servers.3.ipv6Address",
+            "2001:db8:64:0::64",
+            "platform.servers[3].ipv6Address",
+            "it is not in its shortest form",
+            "write it as 2001:db8:64::64",
+        ),
+        ("platform.servers.3.ipv6Address", "ff02::1", "platform.servers[3].ipv6Address", "no machine of a network", ""),
+        (
+            "installConfig.networking.ovnKubernetesConfig",
+            {"ipv4": {"internalJoinSubnet": "fd98::/64"}},
+            "installConfig.networking.ovnKubernetesConfig.ipv4.internalJoinSubnet",
+            "it is no IPv4 network",
+            "give address and length",
+        ),
+        (
+            "installConfig.networking.clusterNetwork.1.hostPrefix",
+            65,
+            "installConfig.networking.clusterNetwork[1].hostPrefix",
+            "",
+            "",
+        ),
+        (
+            "apiAddress",
+            {"type": "external", "address": "192.0.2.9", "ipv6Address": "fe80::9"},
+            "apiAddress.ipv6Address",
+            "it is a link-local address",
+            "a single host",
+        ),
         # The machines' addresses.
         ("platform.gateway", None, "platform.gateway", "networks of both families", "it is of IPv4"),
         (
