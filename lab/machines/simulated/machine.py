@@ -110,7 +110,7 @@ class Machine:
         if state == "up" and known is not None:
             self._console.line("systemd[1]: resumed")
             boot = known["boot"] and self._directory / known["boot"]
-            self._ipv6 = known["ipv6"]
+            self._ipv6 = known.get("ipv6", "")
             await self._serve(self._described(self._directory / known["root"], boot))
             self._remember("up")
         elif state != "off":
