@@ -26,10 +26,33 @@ def commands() -> str:
     return "\n".join(lines) + "\n"
 
 
+_IPV6 = Path("/proc/sys/net/ipv6")
+
+
+def has_ipv6() -> bool:
+    """Whether the kernel has IPv6. Without it the facility is one of IPv4 alone."""
+    return _IPV6.is_dir()
+
+
+def _set_up_ipv6() -> None:
+    # A new namespace may inherit that the host has none. Machines that share this kernel bind addresses of a range.
+    for name, value in {
+        "conf/all/disable_ipv6": "0",
+        "conf/default/disable_ipv6": "0",
+        "ip_nonlocal_bind": "1",
+    }.items():
+        (_IPV6 / name).write_text(value)
+    gateway = f"{plan.GATEWAY_IPV6}/{plan.INFRASTRUCTURE_IPV6.partition('/')[2]}"
+    command = ["ip", "address", "add", gateway, "dev", plan.BRIDGE, "nodad"]
+    subprocess.run(command, text=True, capture_output=True, check=True, timeout=10)
+
+
 def set_up() -> None:
     """Make the bridge in this network namespace, and let it route between machines."""
     try:
         subprocess.run(["ip", "-batch", "-"], input=commands(), text=True, capture_output=True, check=True, timeout=10)
+        if has_ipv6():
+            _set_up_ipv6()
     except FileNotFoundError as error:
         raise SandboxRefused("the lab needs the program `ip`: install the package iproute2") from error
     except subprocess.CalledProcessError as error:

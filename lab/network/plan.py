@@ -17,6 +17,10 @@ DNS = "192.0.2.53"
 BMCS = "192.0.2.64/27"
 """The BMCs of a rack, from the first address on; SERVERS has those of the servers themselves, in the same order."""
 SERVERS = "192.0.2.96/27"
+INFRASTRUCTURE_IPV6 = "2001:db8:64::/64"
+GATEWAY_IPV6 = "2001:db8:64::1"
+SERVERS_IPV6 = "2001:db8:64::60/123"
+"""What servers have besides, in the order of SERVERS."""
 ELASTIC = "192.0.2.128/26"
 """Elastic addresses, which projects reserve: routed to whoever announces them."""
 CLIENTS = "192.0.2.192/26"
@@ -61,6 +65,7 @@ REVERSE_ZONES = (
     "113.0.203.in-addr.arpa",  # 203.0.113.0/24, private ones
     "18.198.in-addr.arpa",  # 198.18.0.0/15, what does not fit above
     "19.198.in-addr.arpa",
+    "0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa",  # INFRASTRUCTURE_IPV6
 )
 
 STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {

@@ -155,6 +155,9 @@ def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str 
     internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
     if addresses and internal and not internal & set(addresses):
         return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"
+    ipv6 = {address for address in addresses if ":" in address}
+    if ipv6 and not ipv6 & internal:
+        return f"it has no address {', '.join(ipv6)} yet, only {', '.join(sorted(internal)) or 'none at all'}"
     condition = conditions_of(node).get("Ready")
     if condition is None:
         return "has no Ready condition"

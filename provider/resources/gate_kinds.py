@@ -59,6 +59,8 @@ class GateNode(Inputs):
     """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
     port: Given[Port | None] = default()
     """SSH port, 22."""
+    ipv6: Given[str | None] = default()
+    """With dual stack: its IPv6 address, where SSH must answer as well, as far as there is a route to it from here."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.address))

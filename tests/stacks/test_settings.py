@@ -208,7 +208,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("apiAddress", {"type": "kube-vip", "image": "host:5000/kube-vip"}, "apiAddress.image", "not pinned", "v0.9.2"),
     ("apiAddress", {"type": "kube-vip", "image": "x'$(reboot)':1"}, "apiAddress.image", "no name of an", "v0.9.2"),
     ("apiAddress", {"type": "external", "address": "192.0.2.1", "image": "x:1"}, "apiAddress.image",
-     "there is no such setting", "remove it; known here: address, type"),
+     "there is no such setting", "remove it; known here: address, ipv6Address"),
     ("apiAddress", {"type": "kube-vip", "mode": "arp"}, "apiAddress.address", "reserved addresses are routed", "give"),
     ("apiAddress", {"type": "kube-vip", "mode": "arp", "address": "192.0.2.9", "interface": "bond 0"},
      "apiAddress.interface", "it is no name of an interface", "e.g. bond0.10"),
