@@ -34,12 +34,15 @@ class Wanted:
     """Whether nodes announce the addresses of services."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
+    disconnected: bool = False
+    """Whether nothing outside of its site resolves or answers."""
 
     @property
     def options(self) -> list[str]:
         """What `lab setup` and `lab up` are told alike."""
-        small = ["--small-kubernetes"] if self.small_kubernetes else []
-        return ["--machines", self.machines, "--openshift", self.installer, *small]
+        more = {"--small-kubernetes": self.small_kubernetes, "--disconnected": self.disconnected}
+        chosen = [name for name, so in more.items() if so]
+        return ["--machines", self.machines, "--openshift", self.installer, *chosen]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,10 @@ HUB_PODS = "10.244.0.0/24"
 REGISTRY_NAME = f"registry.{ZONE}"
 REGISTRY_PORT = 5000
 REGISTRY = f"{REGISTRY_NAME}:{REGISTRY_PORT}"
+MIRROR = "192.0.2.54"
+MIRROR_NAME = f"mirror.{ZONE}"
+MIRROR_REGISTRY = f"{MIRROR_NAME}:{REGISTRY_PORT}"
+"""The site's registry of images, in a lab that is disconnected."""
 NAMESERVER = f"ns1.{ZONE}"
 METRO = "lb"
 FACILITY = "lab1"
@@ -55,10 +59,13 @@ TLS_NAMES = {
     "metadata.packet.net": METADATA,
     "metadata.platformequinix.com": METADATA,
     BOOT_NAME: BOOT,
+    MIRROR_NAME: MIRROR,
     REGISTRY_NAME: HUB,
     KUBERNETES_NAME: KUBERNETES,
 }
 """Names that get a server certificate, with the address behind each."""
+OF_THE_SITE = (BOOT_NAME, MIRROR_NAME)
+"""Those whose certificate is of the facility's own authority, which no machine trusts by itself."""
 
 REVERSE_ZONES = (
     "100.51.198.in-addr.arpa",  # 198.51.100.0/24, public addresses of machines
@@ -75,6 +82,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("kubernetes", "A", KUBERNETES),
         ("hub", "A", HUB),
         ("registry", "A", HUB),
+        ("mirror", "A", MIRROR),
     ),
     "equinix.com": (("api", "A", API),),
     "packet.net": (("metadata", "A", METADATA),),
@@ -87,6 +95,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("14", "PTR", f"{KUBERNETES_NAME}."),
         ("15", "PTR", f"{HUB_NAME}."),
         ("53", "PTR", f"{NAMESERVER}."),
+        ("54", "PTR", f"{MIRROR_NAME}."),
     ),
     **{zone: () for zone in REVERSE_ZONES},
     # The root, empty: a name of the outside world does not exist here, and says so at once instead of timing out.
@@ -96,3 +105,16 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 UPDATABLE_ZONES = (ZONE, *REVERSE_ZONES, "2.0.192.in-addr.arpa")
 """Zones that take RFC 2136 updates with the lab's TSIG key."""
+
+_OUTSIDE = ("equinix.com", "packet.net", "platformequinix.com")
+
+
+def zones(*, disconnected: bool) -> tuple[str, ...]:
+    """The zones that are served; in a lab that is disconnected, those of the site, and the empty root."""
+    return tuple(zone for zone in STATIC_RECORDS if not (disconnected and zone in _OUTSIDE))
+
+
+def is_of_the_site(name: str) -> bool:
+    """Whether a name that somebody looks up, without its final dot, is one of the site's. Nobody outside has a name of
+    one label, or one below localhost (RFC 6761)."""
+    return "." not in name or any(f".{name}".endswith(f".{zone}") for zone in (*UPDATABLE_ZONES, "localhost"))

@@ -248,6 +248,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("artifacts.bootBaseUrl", "tftp://boot/x", "artifacts.bootBaseUrl", "it is no http(s) URL", "the firmware"),
     ("install.distribution", "rke", "install.distribution", "it should be 'openshift' or 'okd'", "openshift or okd"),
     ("install.pullSecret", "hunter2", "install.pullSecret", 'JSON with an object "auths"', "console.redhat.com"),
+    ("install.releaseImage", "quay.io/a/b:4.19", "install.releaseImage", "no image by its digest", "oc adm release"),
     ("install.pullSecret", '{"auths":[]}', "install.pullSecret", "it is no pull secret", "--secret"),
     ("ssh", {"authorizedKeys": ["ssh-dss AAAA"]}, "ssh.authorizedKeys", "no SSH public key", "content of a .pub file"),
     ("ssh", {"authorizedKeys": ["ssh-ed25519"]}, "ssh.authorizedKeys", "no SSH public key",
