@@ -42,6 +42,8 @@ class Wanted:
     """Servers with BMCs, in the place of the Metal API (then `services` are RACK_SERVICES)."""
     real_kubernetes: bool = True
     """Whether clusters get a real Kubernetes API where this system can have one."""
+    day_two: bool = False
+    """Whether clusters get the Operator Lifecycle Manager."""
     openshift: Callable[[], OpenShift]
     """Finds or builds the OpenShift that clusters are to be of."""
 
@@ -188,6 +190,8 @@ def _compare(wanted: Wanted, known: Facts, report: Report) -> None:
     if real != wanted.real_kubernetes and not (wanted.real_kubernetes and isinstance(programs.find(), str)):
         has, asked = ("real", "small") if real else ("small", "real")
         report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
+    if wanted.day_two and known.kubernetes is not None and known.kubernetes.olm is None:
+        raise _other(wanted, "clusters without the Operator Lifecycle Manager", "what dayTwo needs")
     release = wanted.openshift().release
     if known.release != release:
         raise _other(wanted, f"OpenShift {known.release}", release)
@@ -207,7 +211,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     real = wanted.real_kubernetes
     openshift = wanted.openshift()
     dns.knot()  # without it nothing is written
-    known = facts.ensure(layout, wanted.machines, openshift, wanted.rack, real_kubernetes=real)
+    known = facts.ensure(layout, wanted.machines, openshift, wanted.rack, real_kubernetes=real, day_two=wanted.day_two)
     if openshift.images is not None and known.kubernetes is None:
         raise LabError(
             f"the real OpenShift programs need the real Kubernetes API, and that cannot run: {programs.find()}"

@@ -32,6 +32,8 @@ class Wanted:
     """Whether machines announce the API's address."""
     metallb: bool
     """Whether nodes announce the addresses of services."""
+    day_two: bool
+    """Whether something is installed when the cluster is complete."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
 
@@ -39,7 +41,8 @@ class Wanted:
     def options(self) -> list[str]:
         """What `lab setup` and `lab up` are told alike."""
         small = ["--small-kubernetes"] if self.small_kubernetes else []
-        return ["--machines", self.machines, "--openshift", self.installer, *small]
+        day_two = ["--day-two"] if self.day_two else []
+        return ["--machines", self.machines, "--openshift", self.installer, *small, *day_two]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -136,6 +136,11 @@ def uses_metallb(document: Tree) -> bool:
     return str(_section(document, "serviceAddresses").get("type")).startswith("metallb-")
 
 
+def has_day_two(document: Tree) -> bool:
+    """Whether operators or the image registry follow when the cluster is complete."""
+    return bool(_section(document, "dayTwo"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
     """Why a stack cannot have machines of a kind, and what to do about it."""
