@@ -116,7 +116,7 @@ def _health(section: NodeHealthCheck, nodes: Nodes, bmcs: Iterable[FencedBy]) ->
     names = {node.name: node.fqdn for node in (*nodes.control_plane, *nodes.workers) if node.role == section.role}
     secrets: dict[tuple[str, str], str] = {}
     found: list[NodeBmc] = []
-    for bmc in bmcs:
+    for bmc in sorted(bmcs, key=lambda bmc: bmc.machine):
         if bmc.machine in names:
             secret = secrets.setdefault((bmc.username, bmc.password), f"bmc-of-{bmc.machine}")
             node = names[bmc.machine]

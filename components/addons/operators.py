@@ -29,7 +29,7 @@ class SecretArgs:
     """A Secret in the operator's namespace."""
 
     name: str
-    data: pulumi.Input[Mapping[str, str]]
+    data: Mapping[str, pulumi.Input[str]]
     """Key → text; secret."""
 
 
@@ -101,7 +101,7 @@ class Operators(pulumi.ComponentResource):
         for each in args.operators:
             self._last[each.package] = self._operator(each, groups[each.namespace])
         self.done = tuple(self._last.values())
-        self.register_outputs({})
+        self.register_outputs({"operators": [each.package for each in args.operators]})
 
     def _group(self, args: OperatorArgs) -> pulumi.Resource:
         """The namespace, and what says where operators in it look for objects."""

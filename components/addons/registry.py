@@ -75,9 +75,11 @@ class ImageRegistry(pulumi.ComponentResource):
         )
         needed: list[pulumi.Resource] = []
         if args.claim is not None:
-            metadata, spec = claim(args.claim)
+            wanted = claim(args.claim)
             needed.append(
-                kubernetes.core.v1.PersistentVolumeClaim(f"{name}-claim", metadata=metadata, spec=spec, opts=child)
+                kubernetes.core.v1.PersistentVolumeClaim(
+                    f"{name}-claim", metadata=wanted["metadata"], spec=wanted["spec"], opts=child
+                )
             )
         if args.keys is not None:
             needed.append(
@@ -107,17 +109,17 @@ class ImageRegistry(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[patch]),
         )
-        self.register_outputs({})
+        self.register_outputs({"storage": spec.get("storage", {})})
 
 
-def claim(args: ClaimArgs) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Metadata and specification of the claim."""
+def claim(args: ClaimArgs) -> dict[str, Any]:
+    """The claim's manifest."""
     spec: dict[str, Any] = {
         "accessModes": [args.access],
         "resources": {"requests": {"storage": f"{args.size}Gi"}},
     }
     spec |= {"storageClassName": args.storage_class} if args.storage_class else {}
-    return {"name": CLAIM, "namespace": NAMESPACE}, spec
+    return {"metadata": {"name": CLAIM, "namespace": NAMESPACE}, "spec": spec}
 
 
 def configuration(args: RegistryArgs) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab import metallb, olm
 from lab.kubernetes import build, crds, etcd_program
+from lab.olm import Olm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,7 @@ class Programs:
     """Directories of resource definitions that every cluster has, by what they are of."""
     metallb: Path | None = None
     """The directory of MetalLB's manifest; None where nothing can run it: nobody announces addresses of services."""
-    olm: olm.Olm | None = None
+    olm: Olm | None = None
     """The Operator Lifecycle Manager; None where it is not asked for."""
 
 

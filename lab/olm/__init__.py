@@ -10,7 +10,7 @@ themselves, whose images cannot be had, do not run: no pod is made of their Depl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from binaries.cache import Report
@@ -29,7 +29,7 @@ _TOOLS = {
         ("opm", "github.com/operator-framework/operator-registry/cmd/opm"),
     )
 }
-DEFINITIONS = crds.Definitions(
+_OLM = crds.Definitions(
     name="olm-crds",
     module=_MODULE,
     version="v0.38.0",
@@ -37,15 +37,17 @@ DEFINITIONS = crds.Definitions(
     folder="deploy/chart/crds",
     files=("*.crd.yaml",),
 )
-REGISTRY = crds.Definitions(
-    name="image-registry-crds",
-    module=crds.OPENSHIFT.module,
-    version=crds.OPENSHIFT.version,
-    sum=crds.OPENSHIFT.sum,
-    folder="imageregistry/v1/zz_generated.crd-manifests",
-    files=("*_configs-Default.crd.yaml",),
+_DEFINITIONS = (
+    _OLM,
+    replace(
+        crds.OPENSHIFT,
+        name="image-registry-crds",
+        folder="imageregistry/v1/zz_generated.crd-manifests",
+        files=("*_configs-Default.crd.yaml",),
+    ),
+    # OLM asks for it where it sees OpenShift's group config.openshift.io, and waits until it is there.
+    replace(crds.OPENSHIFT, name="proxy-crds", files=("*_proxies.crd.yaml",)),
 )
-"""What the image registry is to be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +64,15 @@ class Olm:
 def cached() -> Olm | None:
     """All of it; None where something is not there."""
     programs = {name: found for name, tool in _TOOLS.items() if (found := tool.cached()) is not None}
-    definitions = [found for each in (DEFINITIONS, REGISTRY) if (found := each.cached()) is not None]
-    return Olm(**programs, definitions=definitions) if len(programs) + len(definitions) == len(_TOOLS) + 2 else None
+    definitions = [found for each in _DEFINITIONS if (found := each.cached()) is not None]
+    return (
+        Olm(**programs, definitions=definitions)
+        if len(programs) + len(definitions) == len(_TOOLS) + len(_DEFINITIONS)
+        else None
+    )
 
 
 def ensure(report: Report) -> Olm:
     """The same, built and fetched if need be. Raises SetupFailed or ProgramMissing."""
     programs = {name: tool.ensure(report) for name, tool in _TOOLS.items()}
-    return Olm(**programs, definitions=[each.ensure() for each in (DEFINITIONS, REGISTRY)])
+    return Olm(**programs, definitions=[each.ensure() for each in _DEFINITIONS])

@@ -29,6 +29,8 @@ class FencedBy:
     username: str
     password: str
     """Secret."""
+    private_authority: bool
+    """Whether its certificate is of an authority of the site's."""
 
 
 class Facility(Protocol):

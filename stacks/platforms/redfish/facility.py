@@ -41,6 +41,7 @@ class RedfishFacility(ListedFacility[Redfish]):
                 system_id=bmc.system_id,
                 username=bmc.username or REHEARSAL,
                 password=revealed(bmc.password),
+                private_authority=bool(bmc.ca or bmc.fingerprint),
             )
             for name, bmc in bmcs.items()
         )
