@@ -47,7 +47,7 @@ class NodeMarks(ResourceType):
         return {}
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
-        cluster = Cluster(old, patience=_PATIENCE)
+        cluster = Cluster(old["credentials"], patience=_PATIENCE)
         seen: list[_Node] = []
         for each in old["nodes"]:
             node = await cluster.node(each["name"])
@@ -63,7 +63,7 @@ class _Work:
     """One operation on one cluster's nodes."""
 
     def __init__(self, context: Context, values: Values) -> None:
-        self._context, self._cluster = context, Cluster(values, patience=_PATIENCE)
+        self._context, self._cluster = context, Cluster(values["credentials"], patience=_PATIENCE)
 
     async def bring(self, before: Mapping[str, _Node], wanted: Mapping[str, _Node]) -> None:
         """From what was put on nodes to what is to be on them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from metal_ipi.provider.forms import NodeName, one_of
-from metal_ipi.provider.given import Flat, Given, ListOf, MapOf, default
+from metal_ipi.provider.given import Given, ListOf, MapOf, default
 from metal_ipi.provider.inputs import Inputs
 from metal_ipi.provider.resources.base import Resource
 from metal_ipi.provider.resources.credentials import ClusterCredentials
@@ -44,7 +44,7 @@ class NodeMarksOfNode(Inputs):
 class NodeMarksArgs(Inputs):
     """Arguments of `NodeMarks`."""
 
-    credentials: Flat[ClusterCredentials]
+    credentials: ClusterCredentials
     """The cluster."""
     nodes: ListOf[NodeMarksOfNode]
     """The nodes, which have joined."""

@@ -206,7 +206,8 @@ class Project:
         servers = stackfile.rack(document)
         rack = ["--rack", str(servers)] if servers else []
         small = ["--small-kubernetes"] if stackfile.wants_small_kubernetes(document) else []
-        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack, *small]
+        more = [*small, *(["--day-two"] if stackfile.has_day_two(document) else [])]
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack, *more]
         done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()
         assert done.status == 0, done.text
 

@@ -60,9 +60,9 @@ async def test_drift_is_read_and_a_node_that_is_gone_has_none_of_it(monkeypatch:
     monkeypatch.setattr(Cluster, "node", node)
     context: Context = None  # pyright: ignore[reportAssignmentType] - reading needs none
     same = {"name": "w", "labels": {"x": "other"}, "taints": [_TAINT]}
-    assert await NodeMarks().read(context, "id", {"nodes": [same]}) == {}
+    assert await NodeMarks().read(context, "id", {"credentials": {}, "nodes": [same]}) == {}
     drifted = {"name": "w", "labels": {"x": "1"}, "taints": [{**_TAINT, "value": "y"}]}
     gone = {"name": "v", "labels": {"x": "1"}}
-    assert await NodeMarks().read(context, "id", {"nodes": [drifted, gone]}) == {
+    assert await NodeMarks().read(context, "id", {"credentials": {}, "nodes": [drifted, gone]}) == {
         "nodes": [{"name": "w", "labels": {"x": "other"}, "taints": []}, {"name": "v", "labels": {}}]
     }
