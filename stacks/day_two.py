@@ -47,6 +47,7 @@ def operators(settings: Settings, site: Facility) -> tuple[OperatorArgs, ...]:
                 catalog_namespace=each.catalog_namespace,
                 channel=each.channel,
                 starting_csv=each.starting_csv,
+                privileged=each.privileged,
                 manual=each.approval == "manual",
                 everywhere=each.watches == "all-namespaces",
                 objects=tuple(objects),
@@ -90,6 +91,7 @@ def _lvm(section: LvmStorage, release: str) -> OperatorArgs:
         namespace=ready_made.LVM_NAMESPACE,
         catalog="",
         channel=section.channel or f"stable-{major}.{minor}",
+        privileged=True,
         objects=(cluster,),
     )
 
@@ -106,6 +108,7 @@ def _nmstate(section: NmState) -> OperatorArgs:
         namespace=ready_made.NMSTATE_NAMESPACE,
         catalog="",
         channel=section.channel,
+        privileged=True,
         objects=(ready_made.nmstate(), *policies),
         settled={ready_made.NMSTATE_WEBHOOK: "Available=True"},
     )

@@ -169,11 +169,18 @@ _NO_OPERATOR = Obstacle(
     remedy="set it to false",
 )
 
+_NO_OLM = Obstacle(
+    why="metal-ipi:dayTwo is given and metal-ipi:lab.kubernetes is small: small API servers know no operators",
+    remedy="set lab.kubernetes to real, or leave it out",
+)
+
 
 def obstacle(document: Tree, machines: str) -> Obstacle | None:
     """Why the stack cannot have `simulated` machines, or `libvirt` ones; None when it can."""
     if uses_metallb(document) and _section(document, "serviceAddresses").get("install", True) is True:
         return _NO_OPERATOR
+    if has_day_two(document) and wants_small_kubernetes(document):
+        return _NO_OLM
     if machines == "simulated":
         return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None
     architecture = _section(document, "boot").get("architecture", "x86_64")

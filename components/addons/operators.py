@@ -45,6 +45,8 @@ class OperatorArgs:
     """None: the package's default."""
     starting_csv: str | None = None
     """None: the channel's latest."""
+    privileged: bool = False
+    """Whether pods of the namespace may use the host's network and files."""
     manual: bool = False
     """Whether somebody approves each InstallPlan."""
     everywhere: bool = False
@@ -96,18 +98,19 @@ class Operators(pulumi.ComponentResource):
         groups: dict[str, pulumi.Resource] = {}
         for each in args.operators:
             if each.namespace not in groups:
-                groups[each.namespace] = self._group(each)
+                beside = [other for other in args.operators if other.namespace == each.namespace]
+                groups[each.namespace] = self._group(each, privileged=any(other.privileged for other in beside))
         self._last: dict[str, pulumi.Resource] = {}
         for each in args.operators:
             self._last[each.package] = self._operator(each, groups[each.namespace])
         self.done = tuple(self._last.values())
         self.register_outputs({"operators": [each.package for each in args.operators]})
 
-    def _group(self, args: OperatorArgs) -> pulumi.Resource:
+    def _group(self, args: OperatorArgs, *, privileged: bool) -> pulumi.Resource:
         """The namespace, and what says where operators in it look for objects."""
         namespace = kubernetes.core.v1.Namespace(
             f"{self._name}-{args.namespace}-namespace",
-            metadata={"name": args.namespace, "labels": _NAMESPACE_LABELS},
+            metadata={"name": args.namespace, "labels": namespace_labels(args.namespace, privileged=privileged)},
             opts=self._after(*self._args.after),
         )
         group = operator_group(args.namespace, everywhere=args.everywhere)
@@ -166,11 +169,13 @@ class Operators(pulumi.ComponentResource):
         return pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(depends_on=list(others)))
 
 
-_NAMESPACE_LABELS = {
-    **{f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")},
-    "openshift.io/cluster-monitoring": "true",
-}
-"""Operators of storage and networks need the host's files and network, which restricted namespaces refuse."""
+def namespace_labels(namespace: str, *, privileged: bool) -> dict[str, str]:
+    """Restricted namespaces refuse pods that use the host's network and files. OpenShift's monitoring looks at
+    namespaces of its own prefix that say so."""
+    labels = {"openshift.io/cluster-monitoring": "true"} if namespace.startswith("openshift-") else {}
+    if privileged:
+        labels |= {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
+    return labels
 
 
 def operator_group(namespace: str, *, everywhere: bool) -> Manifest:

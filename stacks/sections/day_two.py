@@ -85,6 +85,9 @@ class Operator(Section):
     approval: Literal["automatic", "manual"] = Field(
         default="automatic", description="manual: somebody approves each installation and each update; `up` waits"
     )
+    privileged: bool = Field(
+        default=False, description="true: pods of the namespace may use the host's network and files"
+    )
     watches: Literal["own-namespace", "all-namespaces"] = Field(
         default="own-namespace", description="where it looks for its objects, of what its version can do"
     )
