@@ -162,9 +162,9 @@ def _registry(client: httpx.Client, item: Object) -> Object:
         "storage": storage,
         "readyReplicas": spec.get("replicas", 0) if well and not removed else 0,
         "conditions": [
-            {**_condition("Available", well, reason, problem), "lastTransitionTime": None},
-            {**_condition("Progressing", False, reason), "lastTransitionTime": None},
-            {**_condition("Degraded", not well, reason, problem), "lastTransitionTime": None},
+            _condition("Available", well, reason, problem),
+            _condition("Progressing", False, reason),
+            _condition("Degraded", not well, reason, problem),
         ],
     }
 
