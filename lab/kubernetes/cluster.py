@@ -203,13 +203,13 @@ class Cluster:
     async def _end(self) -> None:
         etcd, tending, operators = self._etcd, self._tending, self._operators
         self._etcd, self._tending, self._operators, self._furnished = None, None, None, False
-        if self._olm is not None:
-            await asyncio.to_thread(self._olm.stop)
         if operators is not None:
             await asyncio.to_thread(operators.stop)
         if tending is not None:
             tending.cancel()
             await asyncio.gather(tending, return_exceptions=True)
+        if self._olm is not None:  # by now nobody starts it again
+            await asyncio.to_thread(self._olm.stop)
         if etcd is not None:
             await asyncio.to_thread(etcd.process.stop)
 
