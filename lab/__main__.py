@@ -69,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--small-kubernetes", action="store_true", help=text)
         text = "nothing outside of the site resolves or answers; the site has a registry of images"
         command.add_argument("--disconnected", action="store_true", help=text)
+        text = "what comes when a cluster is complete: the Operator Lifecycle Manager, built once (6 minutes)"
+        command.add_argument("--day-two", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
     add("hub-down", _hub_down, "stop the hub, remove it, and prove that nothing is left")
@@ -131,6 +133,7 @@ def _setup(arguments: argparse.Namespace) -> int:
         _say,
         kube_vip=arguments.kube_vip,
         metallb=arguments.metallb,
+        day_two=arguments.day_two,
         openshift=arguments.openshift,
         real_kubernetes=not arguments.small_kubernetes,
         hub=arguments.hub,
@@ -168,6 +171,7 @@ def _up(arguments: argparse.Namespace) -> int:
         rack=rack,
         real_kubernetes=not arguments.small_kubernetes,
         disconnected=arguments.disconnected,
+        day_two=arguments.day_two,
         openshift=lambda: kinds.ensure(arguments.openshift, _say),
     )
     control.up(wanted, _say)

@@ -46,6 +46,8 @@ class Wanted:
     """Nothing outside of the site resolves or answers, and the site has a registry of images."""
     real_kubernetes: bool = True
     """Whether clusters get a real Kubernetes API where this system can have one."""
+    day_two: bool = False
+    """Whether clusters get the Operator Lifecycle Manager."""
     openshift: Callable[[], OpenShift]
     """Finds or builds the OpenShift that clusters are to be of."""
 
@@ -195,6 +197,8 @@ def _compare(wanted: Wanted, known: Facts, report: Report) -> None:
     if real != wanted.real_kubernetes and not (wanted.real_kubernetes and isinstance(programs.find(), str)):
         has, asked = ("real", "small") if real else ("small", "real")
         report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
+    if wanted.day_two and known.kubernetes is not None and known.kubernetes.olm is None:
+        raise _other(wanted, "clusters without the Operator Lifecycle Manager", "what dayTwo needs")
     release = wanted.openshift().release
     if known.release != release:
         raise _other(wanted, f"OpenShift {known.release}", release)
@@ -218,7 +222,13 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     openshift = wanted.openshift()
     dns.knot()  # without it nothing is written
     known = facts.ensure(
-        layout, wanted.machines, openshift, wanted.rack, real_kubernetes=real, disconnected=wanted.disconnected
+        layout,
+        wanted.machines,
+        openshift,
+        wanted.rack,
+        real_kubernetes=real,
+        disconnected=wanted.disconnected,
+        day_two=wanted.day_two,
     )
     if openshift.images is not None and known.kubernetes is None:
         raise LabError(

@@ -177,6 +177,7 @@ def ensure(
     *,
     real_kubernetes: bool = True,
     disconnected: bool = False,
+    day_two: bool = False,
 ) -> Facts:
     """The facts of this state directory: made at its first start, the same ever after but for what this system has.
 
@@ -186,6 +187,8 @@ def ensure(
     found = programs.find() if real_kubernetes else ""
     if machines != "simulated" and not isinstance(found, str):
         found = replace(found, metallb=None)  # emulated processors have enough to do
+    if not isinstance(found, str) and not day_two:
+        found = replace(found, olm=None)
     now = replace(
         known,
         installer=str(openshift.installer),

@@ -86,6 +86,7 @@ def run(
     *,
     kube_vip: bool = False,
     metallb: bool = False,
+    day_two: bool = False,
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
     hub: bool = False,
@@ -109,6 +110,10 @@ def run(
         report(kubernetes(report))
         if metallb and machines == "simulated":
             report(f"MetalLB: {announcing(report)}")
+        if day_two:
+            from lab import olm
+
+            report(f"the Operator Lifecycle Manager: {olm.ensure(report).olm}")
     if hub:
         from lab.hub import control
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from metal_ipi.stacks import day_two_conflicts
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, Problem, problems_of
@@ -28,7 +29,8 @@ def conflicts(settings: Settings) -> list[Problem]:
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), _size(settings)),
     )
-    return problems_of(chain(*found, facility(settings).conflicts()))
+    site = facility(settings)
+    return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
 
 
 def _names(settings: Settings) -> Found:

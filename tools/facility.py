@@ -32,6 +32,8 @@ class Wanted:
     """Whether machines announce the API's address."""
     metallb: bool
     """Whether nodes announce the addresses of services."""
+    day_two: bool
+    """Whether something is installed when the cluster is complete."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
     disconnected: bool = False
@@ -40,7 +42,11 @@ class Wanted:
     @property
     def options(self) -> list[str]:
         """What `lab setup` and `lab up` are told alike."""
-        more = {"--small-kubernetes": self.small_kubernetes, "--disconnected": self.disconnected}
+        more = {
+            "--small-kubernetes": self.small_kubernetes,
+            "--disconnected": self.disconnected,
+            "--day-two": self.day_two,
+        }
         chosen = [name for name, so in more.items() if so]
         return ["--machines", self.machines, "--openshift", self.installer, *chosen]
 

@@ -142,6 +142,11 @@ def uses_metallb(document: Tree) -> bool:
     return str(_section(document, "serviceAddresses").get("type")).startswith("metallb-")
 
 
+def has_day_two(document: Tree) -> bool:
+    """Whether operators or the image registry follow when the cluster is complete."""
+    return bool(_section(document, "dayTwo"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
     """Why a stack cannot have machines of a kind, and what to do about it."""
@@ -174,6 +179,11 @@ _NO_OPERATOR = Obstacle(
     remedy="set it to false",
 )
 
+_NO_OLM = Obstacle(
+    why="metal-ipi:dayTwo is given and metal-ipi:lab.kubernetes is small: small API servers know no operators",
+    remedy="set lab.kubernetes to real, or leave it out",
+)
+
 
 def obstacle(document: Tree, machines: str) -> Obstacle | None:
     """Why the stack cannot have `simulated` machines, or `libvirt` ones; None when it can."""
@@ -181,6 +191,8 @@ def obstacle(document: Tree, machines: str) -> Obstacle | None:
         return _NO_OPERATOR
     if is_disconnected(document) and not rack(document):
         return _NO_METAL
+    if has_day_two(document) and wants_small_kubernetes(document):
+        return _NO_OLM
     if machines == "simulated":
         return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None
     architecture = _section(document, "boot").get("architecture", "x86_64")

@@ -145,6 +145,12 @@ class Timeouts(Section):
     install_complete: int = Field(
         default=4200, ge=1, le=LONGEST_WAIT, description="until the cluster version is available"
     )
+    day_two: int = Field(
+        default=1800,
+        ge=1,
+        le=LONGEST_WAIT,
+        description="until an operator of dayTwo is installed, and again until an object of it is ready",
+    )
     stable: int = Field(
         default=30, ge=1, le=LONGEST_WAIT, description="how long the cluster version must stay available then"
     )

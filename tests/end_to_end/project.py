@@ -207,6 +207,7 @@ class Project:
         rack = ["--rack", str(servers)] if servers else []
         more = ["--small-kubernetes"] if stackfile.wants_small_kubernetes(document) else []
         more += ["--disconnected"] if stackfile.is_disconnected(document) else []
+        more += ["--day-two"] if stackfile.has_day_two(document) else []
         more += ["--openshift", stackfile.lab_installer(document)]
         command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack, *more]
         done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()

@@ -18,6 +18,7 @@ from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 from metal_ipi.stacks.sections.machines import NO_ARBITER
 from metal_ipi.stacks.sections.networking import Ipv6Network
+from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _ROLES: tuple[Literal["control-plane", "worker"], ...] = ("control-plane", "worker")
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
@@ -63,6 +64,8 @@ class Server(Section):
     interfaces: tuple[NetworkCard, ...] = Field(
         default=(), strict=False, description="its network cards, as far as networkConfig names them"
     )
+    labels: Labels = Field(default_factory=dict, description="further labels of its node, key: value")
+    taints: Taints = Field(default=(), description="further taints of its node")
     network_config: dict[str, Any] | None = Field(
         default=None,
         description="its networks, as NMState: bonds, VLANs, addresses, routes, resolvers, MTU; in place of DHCP and"
@@ -191,6 +194,8 @@ class ListedServers(PlatformSection, Generic[AServer]):
             mac=server.mac,
             installation=server.installation,
             kernel_arguments=server.kernel_arguments,
+            labels=server.labels,
+            taints=server.taints,
             install_device=server.install_device,
             wipe_disks=server.wipe_disks,
         )
