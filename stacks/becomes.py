@@ -16,6 +16,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "baseDomain": ("baseDomain",),
     "platform.gateway": ("networking.machineNetwork[].cidr",),
     "platform.prefix": ("networking.machineNetwork[].cidr",),
+    "platform.ipv6.network": ("networking.machineNetwork[].cidr",),
     "platform.bootstrap": ("bootstrapInPlace",),
     "platform.servers": _SIZES,
     "controlPlane.count": _SIZES[:1],

@@ -14,18 +14,24 @@ from metal_ipi.stacks import becomes
 from metal_ipi.stacks.assets import config
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import parse
-from tests.conformance.facilities import OWN_FIELDS
+from tests.conformance.facilities import BOTH_FAMILIES, OWN_FIELDS
 from tests.mocks import config_text
 from tests.stacks.answers import PUBLIC_KEY, settings
 from tests.stacks.rack import SERVERS, rack
 from tools.settings_reference import paths
 
 _NONE = {"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]}
+_BOTH_FAMILIES: dict[str, Any] = {
+    "platform__ipv6": {"network": "2001:db8:64::/64"},
+    "platform__servers": [{**each, "ipv6Address": f"2001:db8:64::{each['mac'][-2:]}"} for each in SERVERS],
+    "installConfig": {"networking": BOTH_FAMILIES},
+}
 _CHANGES: dict[str, dict[str, Any]] = {
     "clusterName": {"clusterName": "other"},
     "baseDomain": {"baseDomain": "example.org"},
     "platform.gateway": {"platform__gateway": None},
     "platform.prefix": {"platform__prefix": 25},
+    "platform.ipv6.network": {"platform__ipv6": {"network": "2001:db8:64::/63"}},
     "platform.bootstrap": _NONE,
     "platform.servers": {"platform__servers": SERVERS[1:]},
     "boot.architecture": {"boot__architecture": "aarch64"},
@@ -65,7 +71,8 @@ def test_a_setting_changes_the_fields_that_it_is_said_to_become(setting: str) ->
             one, other = ({"workers": {"count": 0}, "controlPlane": {"count": count}} for count in (1, 3))
         before, after = (_rendered(settings("da11", **each)) for each in (one, other))
     else:
-        before, after = (_rendered(config_text(rack(**each))) for each in ({}, _CHANGES[setting]))
+        base = _BOTH_FAMILIES if "ipv6" in setting else {}
+        before, after = (_rendered(config_text(rack(**each))) for each in (base, {**base, **_CHANGES[setting]}))
     changed = _changed(before, after)
     if setting == "platform.bootstrap":  # which needs a single server
         changed -= set(becomes.of("platform.servers"))
