@@ -23,7 +23,7 @@ from tools.settings_reference import paths
 _NONE = {"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]}
 _BOTH_FAMILIES: dict[str, Any] = {
     "platform__ipv6": {"network": "2001:db8:64::/64"},
-    "platform__servers": [{**each, "ipv6Address": f"2001:db8:64::{each['mac'][-2:]}"} for each in SERVERS],
+    "platform__servers": [{**each, "ipv6Address": f"2001:db8:64::1{each['mac'][-1]}"} for each in SERVERS],
     "installConfig": {"networking": BOTH_FAMILIES},
 }
 _CHANGES: dict[str, dict[str, Any]] = {
