@@ -120,7 +120,7 @@ class PoolChecks(pulumi.ComponentResource):
     """One gate that waits until all nodes of a pool answer SSH, then one check per node."""
 
     nodes: pulumi.Output[list[dict[str, object]]]
-    """`name`, `role`, `public_ipv4`, `private_ipv4` and `checks` of each node."""
+    """`name`, `role`, `public_ipv4`, `private_ipv4`, with dual stack `ipv6`, and `checks` of each node."""
 
     def __init__(self, name: str, args: PoolChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:PoolChecks", name, None, opts)
@@ -163,5 +163,6 @@ def _summary(node: Node, machine: Machine, check: NodeCheck) -> pulumi.Output[di
         role=node.role,
         public_ipv4=machine.public_ipv4,
         private_ipv4=machine.private_ipv4,
+        **({"ipv6": machine.ipv6} if machine.ipv6 else {}),
         checks=check.results,
     )
