@@ -45,7 +45,7 @@ class Cluster(pulumi.ComponentResource):
     bootstrap: pulumi.Output[dict[str, bool]]
     """`present`: whether there is a bootstrap machine."""
     nodes: pulumi.Output[list[dict[str, Any]]]
-    """`name`, `role`, `public_ipv4`, `private_ipv4`, `ipv6` (dual stack) and `checks` of each, once these have passed."""
+    """`name`, `role`, `public_ipv4`, `private_ipv4`, `ipv6` (dual stack) and `checks` of each, once they passed."""
     kubeconfig: pulumi.Output[Secret[str]]
     """An administrator's kubeconfig. Secret."""
     kubeadmin_password: pulumi.Output[Secret[str]]
