@@ -147,19 +147,21 @@ def _service_addresses(settings: Settings) -> Found:
             " already (kube-vip): a peer takes one session from a machine, not two",
             "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
         )
-    address = None if isinstance(api, DnsRoundRobin) else api.address
+    own: dict[str, str | None] = {} if isinstance(api, DnsRoundRobin) else {"address": api.address}
+    own |= {"ipv6Address": api.ipv6_address} if isinstance(api, ExternalApi) else {}
     for number, pool in enumerate(services.pools if not settings.install_config.networking.has_ipv6 else ()):
         for place, value in enumerate(pool.addresses):
             if ":" in value:
                 path = f"serviceAddresses.pools[{number}].addresses[{place}]"
                 yield path, value, f"no service could have it: {_ONE_FAMILY}", "take it out"
-    for path, value in pools_that_hold(services.pools, address):
-        yield (
-            f"serviceAddresses.{path}",
-            value,
-            f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
-            "leave it out, for instance by giving ranges before and after it",
-        )
+    for name, address in own.items():
+        for path, value in pools_that_hold(services.pools, address):
+            yield (
+                f"serviceAddresses.{path}",
+                value,
+                f"it holds {address}, the API's address (apiAddress.{name}): a service could be given it",
+                "leave it out, for instance by giving ranges before and after it",
+            )
     if services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
         yield (
             "serviceAddresses.catalog",

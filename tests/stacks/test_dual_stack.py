@@ -255,6 +255,10 @@ def test_the_api_has_an_ipv6_address_of_its_own() -> None:
     records = plain(declared("dualstack", values=config_text(tree), preview=True).inputs("dns-api-records")["records"])
     found = {(each["name"], each["type"]): each["values"] for each in records.values()}
     assert found["api.dualstack.facility.test", "AAAA"] == ["2001:db8:64::9"]
+    pool = {"name": "a", "addresses": ["192.0.2.200-192.0.2.201", "2001:db8:64::/120"]}
+    services = {"type": "metallb-l2", "install": False, "pools": [pool]}
+    found = problems(config_text({**tree, "serviceAddresses": services}))
+    assert _tells(found, "serviceAddresses.pools[0].addresses[1]", "the API's address (apiAddress.ipv6Address)", "")
     tree["platform"]["servers"][0]["ipv6Address"] = "2001:db8:64::9"
     path = "platform.servers[0].ipv6Address"
     assert _tells(problems(config_text(tree)), path, "apiAddress.ipv6Address is the same", "its own")
