@@ -50,16 +50,14 @@ class Target:
 
 
 def targets(request: Mapping[str, Any]) -> list[Target]:
-    """The nodes of a request. Raises KeyError, TypeError for what is none."""
-    return [
-        Target(
-            name=node[OF_EACH[0]],
-            address=node[OF_EACH[1]],
-            host_key=node["hostKey"],
-            variables={name: text for name, text in {**request["all"], **node}.items() if name.isupper()},
-        )
-        for node in request["nodes"]
-    ]
+    """The nodes of a request. Raises KeyError, TypeError, ValueError for what is none."""
+    return [_target(request["all"], dict(zip(request["own"], node, strict=True))) for node in request["nodes"]]
+
+
+def _target(common: Mapping[str, str], own: dict[str, str]) -> Target:
+    del own["machine"]  # it only says when a node is another machine
+    host_key = own.pop("hostKey")
+    return Target(name=own[OF_EACH[0]], address=own[OF_EACH[1]], host_key=host_key, variables={**common, **own})
 
 
 async def check_all(nodes: list[Target], private_key: str) -> tuple[dict[str, str], list[str]]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pulumi_command as command
@@ -25,6 +24,9 @@ TOGETHER = 25
 """Nodes of one command: so many are checked again when one of them has changed, or has failed."""
 _ROOT = Path(__file__).absolute().parents[__name__.count(".")]
 """The directory that this package is imported from: not that of a link's target."""
+
+
+_OF_EACH = {"machine", "hostKey", *driver.OF_EACH}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,19 +74,16 @@ class NodeChecks:
 
 def request(nodes: Sequence[tuple[Expectation, str, str]]) -> str:
     """What the driver is asked for, of each node what it must be, its machine's id and host key. JSON: `all` has the
-    variables that are the same for all nodes; `nodes` the others; `script` only stands for what is done."""
-    each = [variables(expectation) for expectation, _, _ in nodes]
-    first, *others = each
-    common = {name: text for name, text in first.items() if all(other.get(name) == text for other in others)}
-    own: list[dict[str, Any]] = [
-        {"machine": machine, "hostKey": host_key, **{key: text for key, text in own.items() if _own(key, common)}}
-        for own, (_, machine, host_key) in zip(each, nodes, strict=True)
+    variables that are the same for all nodes, `own` the names of the others, and `nodes` their values for each node;
+    `script` only stands for what is done."""
+    each = [
+        {"machine": machine, "hostKey": host_key, **variables(expectation)} for expectation, machine, host_key in nodes
     ]
-    return json.dumps({"script": DIGEST, "all": common, "nodes": own}, separators=(",", ":"))
-
-
-def _own(variable: str, common: Mapping[str, str]) -> bool:
-    return variable not in common or variable in driver.OF_EACH
+    names = list(dict.fromkeys(name for found in each for name in found))
+    own = [name for name in names if name in _OF_EACH or len({found.get(name) for found in each}) > 1]
+    common = {name: text for name, text in each[0].items() if name not in own}
+    values = [[found.get(name, "") for name in own] for found in each]
+    return json.dumps({"script": DIGEST, "all": common, "own": own, "nodes": values}, separators=(",", ":"))
 
 
 def results(text: str) -> dict[str, list[dict[str, str]]]:

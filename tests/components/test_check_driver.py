@@ -29,7 +29,7 @@ _NODES = [
         platform_id="packet",
         release="9.8",
         kernel_arguments=("console=ttyS0", "quiet"),
-        links=("bond0=active-backup/aa",) if number == 2 else (),
+        links=(f"bond0=active-backup/0{number}",),
     )
     for number in (1, 2)
 ]
@@ -108,6 +108,6 @@ async def test_all_nodes_are_asked_and_each_that_fails_is_named(monkeypatch: pyt
 def test_a_request_that_is_none_is_told() -> None:
     command = [sys.executable, "-m", driver.__name__]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, input='{"nodes": [{}]}', capture_output=True, text=True, cwd=root, check=False)
+    done = subprocess.run(command, input='{"nodes": [[]]}', capture_output=True, text=True, cwd=root, check=False)
     assert (done.returncode, done.stdout) == (64, "")
     assert done.stderr.startswith("the request is incomplete: KeyError")

@@ -63,21 +63,25 @@ def commands(assets: str = ASSETS) -> Callable[[pulumi.runtime.MockResourceArgs]
         if "checks" not in args.name:
             return {"stdout": assets, "stderr": ""}
         given = plain(args.inputs.get("stdin"))
-        nodes = json.loads(given)["nodes"] if isinstance(given, str) else ()
+        nodes = asked(given) if isinstance(given, str) else ()
         passed = {node["EXPECTED_HOSTNAME"]: "hostname\tpassed\tx" for node in nodes}
         return {"stdout": json.dumps(passed), "stderr": ""}
 
     return answer
 
 
+def asked(request: str) -> list[dict[str, str]]:
+    """What the check of some nodes is asked for, node by node."""
+    found = json.loads(request)
+    return [{**found["all"], **dict(zip(found["own"], node, strict=True))} for node in found["nodes"]]
+
+
 def checked(recorder: Recorder, hostname: str) -> dict[str, str]:
-    """What the check of a node is asked for, by the node's short name."""
-    for command in recorder.of("command:local:Command"):
-        request = json.loads(plain(command.inputs["stdin"])) if "checks" in command.name else {"nodes": ()}
-        for node in request["nodes"]:
-            if node["EXPECTED_HOSTNAME"].partition(".")[0] == hostname:
-                return {**request["all"], **node}
-    raise AssertionError(f"nothing checks {hostname}")
+    """The same of one node, by its short name."""
+    requests = [plain(args.inputs["stdin"]) for args in recorder.of("command:local:Command") if "checks" in args.name]
+    nodes = [node for request in requests for node in asked(request)]
+    (found,) = [node for node in nodes if node["EXPECTED_HOSTNAME"].partition(".")[0] == hostname]
+    return found
 
 
 def _number(device: str) -> int:
