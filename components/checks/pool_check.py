@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class NodeChecks:
         self.resource = command.local.Command(
             name,
             create=_program(),
-            dir=None if Path.cwd() == _ROOT else str(_ROOT),
+            dir=_directory(),
             stdin=pulumi.Output.all(*found).apply(request),
             environment={driver.KEY: pulumi.Output.secret(private_key)},
             logging=command.local.Logging.STDERR,
@@ -89,6 +90,11 @@ def request(nodes: Sequence[tuple[Expectation, str, str]]) -> str:
 def results(text: str) -> dict[str, list[dict[str, str]]]:
     """What the driver printed, by node. Raises CheckOutputError for results that are none."""
     return {name: parse(lines) for name, lines in json.loads(text).items()}
+
+
+def _directory() -> str | None:
+    """Where Python finds this package: None where it does anyway, so that no machine's paths are in the state."""
+    return None if _ROOT in (Path.cwd(), Path(sysconfig.get_path("purelib"))) else str(_ROOT)
 
 
 def _program() -> str:
