@@ -80,7 +80,9 @@ async def _check(node: Target, private_key: str) -> str:
     connection = await _connect(node, private_key)
     try:
         async with connection:
-            done = await connection.run(script_of(node.variables), stdin=asyncssh.DEVNULL, timeout=_CHECK_SECONDS)
+            done = await connection.run(
+                script_of(node.variables), stdin=asyncssh.DEVNULL, timeout=_CHECK_SECONDS, errors="replace"
+            )
     except (OSError, TimeoutError, asyncssh.Error) as error:
         raise CheckError(f"{node.name}: the check was cut off: {error or type(error).__name__}") from None
     told, out = str(done.stderr or "").strip(), str(done.stdout or "")
