@@ -77,21 +77,23 @@ class BootFiles:
         settings = self._base.settings
         # A machine that bootstraps itself has no machine config server; its live system adds the same configuration.
         url = f"https://api-int.{settings.domain}:22623/config/{POOLS[role]}"
-        source = None if self._base.site.in_place else ignition.Source(url=url)
+        source = ignition.Source(url=url)
+        serves, routes = role == "control-plane", role == announcing_role(settings)
+        if self.installers is None:
+            assert self._live is not None, "settings have servers installed to disk"
+            live = Boot(ipxe_script_url=self._live[_LIVE], always_pxe=True)
+            given = self._user_data.of_pool(name, nodes, source, serves=serves, routes=routes)
+            return PoolBoot(machines={node: replace(live, user_data=text) for node, text in given.items()})
         pointers = {
             node: self._user_data.of(
                 node,
-                source,
-                serves=role == "control-plane",
-                routes=role == announcing_role(settings),
+                None if self._base.site.in_place else source,
+                serves=serves,
+                routes=routes,
                 network=self._base.platform.network_files(node),
             )
             for node in nodes
         }
-        if self.installers is None:
-            assert self._live is not None, "settings have servers installed to disk"
-            live = Boot(ipxe_script_url=self._live[_LIVE], always_pxe=True)
-            return PoolBoot(machines={node: replace(live, user_data=pointer) for node, pointer in pointers.items()})
         prepared = self.installers.prepare(name, pointers)
         if not self._hands_over:
             return PoolBoot(machines=dict.fromkeys(nodes, Boot(always_pxe=False)), prepared=prepared)

@@ -12,7 +12,7 @@ import yaml
 from metal_ipi.stacks.problems import Problem
 from tests import golden
 from tests.mocks import Recorder, config_text, plain
-from tests.stacks.answers import declared, problems, settings, stack_file
+from tests.stacks.answers import checked, declared, problems, settings, stack_file
 
 _NETWORKING: dict[str, Any] = stack_file("dualstack")["installConfig"]["networking"]
 _PODS = _NETWORKING["clusterNetwork"]
@@ -316,9 +316,7 @@ def test_gates_and_checks_know_both_addresses() -> None:
     (reached,) = plain(recorder.inputs("worker-checks-reachable")["spec"])["nodes"]
     assert (reached["address"], reached["ipv6"]) == ("192.0.2.100", "2001:db8:64::64")
     assert "2001:db8:64::64" in plain(recorder.inputs("machine-config-access")["spec"])["networks"]
-    assert "EXPECTED_IPV6=20010db8006400000000000000000064" in plain(
-        recorder.inputs("dualstack-worker-0-check")["create"]
-    )
+    assert checked(recorder, "dualstack-worker-0")["EXPECTED_IPV6"] == "20010db8006400000000000000000064"
 
 
 def test_preview() -> None:
