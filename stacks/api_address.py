@@ -1,4 +1,4 @@
-"""From settings to the API's own address: where it comes from, and what announces it."""
+"""From settings to the addresses of API and ingress: where they come from, and what announces them or waits for them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from metal_ipi.components.cluster.pool import Access
 from metal_ipi.components.endpoints import kube_vip
 from metal_ipi.components.machines.contract import Machine, Platform
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs
+from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs, IngressAnswers
 from metal_ipi.stacks.names import API_ADDRESS
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
+from metal_ipi.stacks.sections.api_address import DnsIngress, DnsRoundRobin, KubeVip
 from metal_ipi.stacks.settings import Settings
 
 
@@ -22,6 +22,12 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
     if isinstance(api, DnsRoundRobin):
         return None
     return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
+
+
+def ingress_address(settings: Settings) -> pulumi.Output[str] | None:
+    """The address of `*.apps`; None where that resolves to the machines that take it."""
+    ingress = settings.ingress_address
+    return None if isinstance(ingress, DnsIngress) else pulumi.Output.from_input(ingress.address)
 
 
 def speaks_bgp(settings: Settings) -> bool:
@@ -55,6 +61,30 @@ def announced(
                 program=kube_vip.PROGRAM,
             ),
             timeout_seconds=settings.timeouts.install_complete,
+        ),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(after))),
+    )
+    return [gate]
+
+
+def ingress_answers(
+    settings: Settings,
+    *,
+    access: Access,
+    machines: Mapping[Node, Machine],
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> list[Gate]:
+    """The gate that waits until a router answers at the ingress address; none where it has no address of its own."""
+    address = ingress_address(settings)
+    if address is None:
+        return []
+    gate = Gate(
+        "ingress-answers",
+        GateArgs(
+            spec=IngressAnswers(address=address, domain=f"apps.{settings.domain}", logs=access.logs(machines)),
+            timeout_seconds=settings.timeouts.install_complete,
+            gives_up_with=["nodes-ready"],
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(after))),
     )

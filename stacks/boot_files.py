@@ -40,6 +40,7 @@ class BootFiles:
 
     def __init__(self, base: Base) -> None:
         self._base, self._user_data = base, UserData(base)
+        self._masked = bootstrap.masked(baremetal=base.settings.platform_vips is not None)
         self._hands_over = base.platform.delivers_user_data
         self._live = self._script_urls("boot-scripts", {_LIVE: script(base.boot)}) if self._hands_over else None
         self.bootstrap_ignition = self._artifacts("bootstrap-ignition", BOOTSTRAP_IGNITION, self._bootstrap(), True)
@@ -53,7 +54,7 @@ class BootFiles:
         uploaded, boot, node = self.bootstrap_ignition, self._base.boot, self._base.nodes.bootstrap
         if self._live is not None:
             source = of_one(sources(uploaded), BOOTSTRAP_IGNITION)
-            user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+            user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
             return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
         # It stays when the bootstrap machine goes: it names a file that is gone then.
         authorities = self._base.settings.artifacts.authorities
@@ -127,7 +128,7 @@ class BootFiles:
         if self._hands_over:
             return assets.bootstrap
         source = assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
-        return self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+        return self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
 
 
 def _script(node: Node) -> str:

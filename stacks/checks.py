@@ -66,5 +66,6 @@ def _expectation(settings: Settings, boot: BootSpec, node: Node, known: list[Any
         release=None if kept else boot.artifacts.release,
         kernel_arguments=() if kept else arguments,
         generation=on_disk,
+        fips=settings.install.fips and not kept,
         links=() if kept or network is None else network.links,
     )

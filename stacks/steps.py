@@ -103,6 +103,7 @@ def cluster_dns(
             schedulable=base.stage.schedulable,
             bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
             api_address=base.api_address,
+            ingress_address=api_address.ingress_address(settings),
             reverse_zones=settings.dns.reverse_zones,
         ),
         base.components,

@@ -153,6 +153,11 @@ _NO_BGP = Obstacle(
     " API's address for itself",
     remedy="use libvirt machines, or apiAddress of type dns-round-robin",
 )
+_NO_KEEPALIVED = Obstacle(
+    why="metal-ipi:apiAddress is of type platform, and what takes the place of OpenShift's keepalived in the lab moves"
+    " addresses between simulated machines only",
+    remedy="use simulated machines",
+)
 _OTHER_ARCHITECTURE = Obstacle(
     why="metal-ipi:boot.architecture is not x86_64, and the lab has a node image of that alone",
     remedy="use simulated machines",
@@ -171,6 +176,8 @@ def obstacle(document: Tree, machines: str) -> Obstacle | None:
         return _NO_OPERATOR
     if machines == "simulated":
         return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None
+    if _section(document, "apiAddress").get("type") == "platform":
+        return _NO_KEEPALIVED
     architecture = _section(document, "boot").get("architecture", "x86_64")
     return None if architecture == "x86_64" else _OTHER_ARCHITECTURE
 

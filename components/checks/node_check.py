@@ -46,6 +46,8 @@ class Expectation:
     """Arguments that must be on the kernel's command line."""
     links: tuple[str, ...] = ()
     """Bonds and VLANs that must be there, as `HostNetwork.links`."""
+    fips: bool = False
+    """Whether its kernel must be in FIPS mode."""
     generation: str | None = None
     """Which generation must be installed on its disk; None for a node that runs from memory."""
 
@@ -106,6 +108,7 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
         "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
+        **({"EXPECTED_FIPS": "1"} if expectation.fips else {}),
         **({"EXPECTED_LINKS": " ".join(expectation.links)} if expectation.links else {}),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]

@@ -33,6 +33,8 @@ class ClusterDnsArgs:
     """The bootstrap machine's full name and address; None where there is no such machine."""
     api_address: pulumi.Input[str] | None = None
     """The API's own address; None: the API's names resolve to all machines that serve it."""
+    ingress_address: pulumi.Input[str] | None = None
+    """The address of `*.apps`; None: it resolves to the machines that take ingress."""
     reverse_zones: Sequence[str] = ()
     """Reverse zones that are ours, `100.51.198.in-addr.arpa`: each gets the PTR records whose addresses lie in it."""
 
@@ -60,7 +62,11 @@ class ClusterDns(pulumi.ComponentResource):
         temporary = _temporary(args)
         lasting = api_records(domain=args.domain, control_plane=args.control_plane, api_address=args.api_address)
         ingress = ingress_records(
-            domain=args.domain, control_plane=args.control_plane, workers=args.workers, schedulable=args.schedulable
+            domain=args.domain,
+            control_plane=args.control_plane,
+            workers=args.workers,
+            schedulable=args.schedulable,
+            address=args.ingress_address,
         )
         self._lasting = [*lasting, *ingress]
         self.to_withdraw = []

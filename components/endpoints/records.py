@@ -1,7 +1,7 @@
 """The cluster's names, as DNS records.
 
 What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the
-API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress; and for every node;
+API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress, or of an address of its own; and for every node;
 PTR records for the API's own address and every node. The bootstrap machine serves the API too, until it is removed.
 """
 
@@ -41,11 +41,18 @@ def api_records(
 
 
 def ingress_records(
-    *, domain: str, control_plane: Mapping[str, Address], workers: Mapping[str, Address], schedulable: bool = False
+    *,
+    domain: str,
+    control_plane: Mapping[str, Address],
+    workers: Mapping[str, Address],
+    schedulable: bool = False,
+    address: Address | None = None,
 ) -> tuple[Record[Address], ...]:
     """What its users need: the workers' names, and the machines that take ingress. `schedulable`: the control plane
-    takes pods, and routers among them, whether there are workers or not."""
+    takes pods, and routers among them, whether there are workers or not. `address`: the ingress address; None: the
+    machines' own."""
     ingress = (*workers.values(), *(control_plane.values() if schedulable or not workers else ()))
+    ingress = ingress if address is None else (address,)
     return (Record(name=f"*.apps.{domain}", type="A", values=ingress), *_nodes(workers))
 
 

@@ -79,8 +79,7 @@ def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
         values.append(("platform.gateway", platform.gateway))
     if isinstance(bootstrap, LocalVm):
         values += [("platform.bootstrap.mac", bootstrap.mac), ("platform.bootstrap.address", bootstrap.address)]
-    if isinstance(settings.api_address, KubeVip) and settings.api_address.address is not None:
-        values.append(("apiAddress.address", str(settings.api_address.address)))
+    values += settings.kept_addresses.items()
     seen: dict[str, str] = {}
     for path, value in values:
         if value in seen:
@@ -149,11 +148,12 @@ def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
     if isinstance(platform.bootstrap, LocalVm):
         places.append(("platform.bootstrap.address", platform.bootstrap.address))
     ends = (network[0], network[-1]) if network.prefixlen < _SMALLEST_WITH_ENDS else ()
-    api = settings.api_address
-    if isinstance(api, KubeVip) and api.address is not None and ipaddress.IPv4Address(api.address) in ends:
+    for path, value in settings.kept_addresses.items():
+        if ipaddress.IPv4Address(value) not in ends:
+            continue
         yield (
-            "apiAddress.address",
-            api.address,
+            path,
+            value,
             f"it is the network or the broadcast address of {network} (platform.gateway, platform.prefix)",
             "give an address that a single host can have",
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from metal_ipi.components.boot.host_network import HostNetwork
 from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import PxeArtifacts
-from metal_ipi.components.machines.node import Node
+from metal_ipi.components.machines.node import POOLS, Node
 from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
@@ -39,6 +39,13 @@ class ListedFacility(Generic[Section]):
     def machine_networks(self) -> tuple[str, ...]:
         known = self._section.network
         return () if known is None else (str(known),)
+
+    @property
+    def hosts(self) -> tuple[Mapping[str, str], ...]:
+        return tuple(
+            {"name": server.name, "role": POOLS[server.role], "bootMACAddress": server.mac}
+            for server in self._section.servers
+        )
 
     def network(self, node: Node) -> StaticNetwork | None:
         section = self._section
