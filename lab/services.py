@@ -16,7 +16,7 @@ from lab import facts
 from lab.errors import LabError
 from lab.hub.layout import HubLayout
 from lab.layout import Layout
-from lab.network import bird, plan
+from lab.network import bird, plan, proxy
 from lab.network.dns import knot
 
 _PROBE_SECONDS = 1.0
@@ -52,11 +52,13 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
 
     resolver = (knot(), "-c", str(layout.dns / "knot.conf"))
     router = (bird.program() or "", "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL)
+    proxy_argv = (str(proxy.PROGRAM), "-d", "-c", str(proxy.configuration(layout))) if "proxy" in names else ()
     hub = HubLayout(layout.hub)
     api, bmc = (python(module, "--machines", machines) for module in ("lab.metal_api", "lab.bmc"))
     known = (
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
         Service(name="boot", argv=python("lab.network.boot"), probe=_boot_answers, patience=40),
+        Service(name="proxy", argv=proxy_argv, probe=_proxy_listens, patience=20),
         Service(name="bgp", argv=router, probe=_router_answers, patience=20, directory=bird.directory(layout).name),
         Service(name="kubernetes", argv=python("lab.kubernetes"), probe=_kubernetes_listens, patience=40),
         Service(name="metal-api", argv=api, probe=_api_answers, patience=90, ready=layout.api_ready),
@@ -126,6 +128,10 @@ def _boot_answers(layout: Layout) -> None:
     with socket.create_connection((plan.BOOT, 22), timeout=_PROBE_SECONDS) as upload:
         if not upload.recv(4).startswith(b"SSH-"):
             raise OSError("the upload server does not greet")
+
+
+def _proxy_listens(_layout: Layout) -> None:
+    socket.create_connection((plan.PROXY, plan.PROXY_PORT), timeout=_PROBE_SECONDS).close()
 
 
 def _router_answers(layout: Layout) -> None:

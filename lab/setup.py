@@ -15,6 +15,7 @@ from pathlib import Path
 from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.hub.programs import refusal
+from lab.network import proxy
 from lab.network.dns import knot
 from lab.openshift import kinds
 
@@ -66,6 +67,9 @@ HUB = (
 )
 """What a hub uses on top."""
 
+PROXY = Package("tinyproxy-bin", str(proxy.PROGRAM))
+"""What a lab with a forward proxy uses on top."""
+
 CARGO = (
     Package("gcc", "/usr/bin/cc"),
     Package("libc6-dev", "/usr/include/stdio.h"),
@@ -86,13 +90,16 @@ def run(
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
     hub: bool = False,
+    forward_proxy: bool = False,
 ) -> str:
     """Install, download and build what a lab needs, and no more; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         machines = _simulated(reason, report)
     if hub and (reason := refusal()):
         raise SetupFailed(f"the hub cannot run here: {reason}")
-    install(missing((*_wanted(machines), *(HUB if hub else ()))), report)
+    install(missing((*_wanted(machines), *(HUB if hub else ()), *((PROXY,) if forward_proxy else ()))), report)
+    if forward_proxy and missing((PROXY,)):
+        raise SetupFailed(f"the lab's forward proxy is missing: install the package {PROXY.name}")
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")

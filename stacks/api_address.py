@@ -1,4 +1,4 @@
-"""From settings to the addresses of API and ingress: where they come from, and what announces them or waits for them."""
+"""From settings to the addresses of API and ingress: where they come from, and what announces or awaits them."""
 
 from __future__ import annotations
 

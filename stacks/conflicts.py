@@ -132,7 +132,9 @@ def _addresses(settings: Settings) -> Found:
     """Source: openshift/installer, pkg/types/validation/installconfig.go, validateAPIAndIngressVIPs."""
     api, ingress = settings.api_address, settings.ingress_address
     if isinstance(api, PlatformApi) != isinstance(ingress, PlatformIngress):
-        this, other = ("apiAddress", "ingressAddress") if isinstance(api, PlatformApi) else ("ingressAddress", "apiAddress")
+        this, other = (
+            ("apiAddress", "ingressAddress") if isinstance(api, PlatformApi) else ("ingressAddress", "apiAddress")
+        )
         yield (
             f"{other}.type",
             (ingress if isinstance(api, PlatformApi) else api).type,

@@ -33,6 +33,7 @@ def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None
         kube_vip=stackfile.announces(document),
         metallb=stackfile.uses_metallb(document),
         small_kubernetes=stackfile.wants_small_kubernetes(document),
+        proxy=stackfile.has_proxy(document),
     )
 
 

@@ -131,6 +131,11 @@ def announces(document: Tree) -> bool:
     return _section(document, "apiAddress").get("type") == "kube-vip"
 
 
+def has_proxy(document: Tree) -> bool:
+    """Whether nodes reach the outside by a proxy."""
+    return bool(_section(document, "installConfig").get("proxy"))
+
+
 def uses_metallb(document: Tree) -> bool:
     """Whether the addresses of services are MetalLB's to announce."""
     return str(_section(document, "serviceAddresses").get("type")).startswith("metallb-")

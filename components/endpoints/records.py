@@ -1,8 +1,9 @@
 """The cluster's names, as DNS records.
 
 What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the
-API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress, or of an address of its own; and for every node;
-PTR records for the API's own address and every node. The bootstrap machine serves the API too, until it is removed.
+API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress, or of its own address
+where it has one; and for every node; PTR records for the API's own address and every node. The bootstrap machine serves
+the API too, until it is removed.
 """
 
 from __future__ import annotations

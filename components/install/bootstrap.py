@@ -31,7 +31,8 @@ lives (openshift/installer, data/data/bootstrap/files/usr/local/bin/approve-csr.
 approves those of the cluster's own machines instead."""
 _PROVISIONING = (
     *("build-ironic-env", "build-metal3-env", "extract-machine-os", "image-customization", "ironic", "ironic-dnsmasq"),
-    *("ironic-httpd", "ironic-ramdisk-logs", "master-bmh-update", "metal3-baremetal-operator", "provisioning-interface"),
+    *("ironic-httpd", "ironic-ramdisk-logs", "master-bmh-update", "metal3-baremetal-operator"),
+    "provisioning-interface",
 )
 """Services with which the bootstrap machine of platform baremetal installs servers (openshift/installer,
 data/data/bootstrap/baremetal). Here this program does that."""

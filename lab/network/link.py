@@ -18,7 +18,16 @@ def commands() -> str:
         f"address add {plan.GATEWAY}/{plan.INFRASTRUCTURE_PREFIX} dev {plan.BRIDGE}",
         *(
             f"address add {address}/32 dev {plan.BRIDGE}"
-            for address in (plan.API, plan.METADATA, plan.BOOT, plan.SOS, plan.KUBERNETES, plan.DNS, *plan.BGP_PEERS)
+            for address in (
+                plan.API,
+                plan.METADATA,
+                plan.BOOT,
+                plan.SOS,
+                plan.KUBERNETES,
+                plan.DNS,
+                plan.PROXY,
+                *plan.BGP_PEERS,
+            )
         ),
         # Elastic addresses are routed to somebody or to nobody; without this they would be looked for on the bridge.
         f"route add unreachable {plan.ELASTIC}",

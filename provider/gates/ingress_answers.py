@@ -2,7 +2,7 @@
 
 It is asked as a browser asks, at port 443 of the address and for a name below `*.apps` that no route has: a router
 answers that too, with 503. That it is a router of this cluster its certificate says, which OpenShift's ingress operator
-makes for `*.apps.<domain>`, or the site (ingresscontroller, spec.defaultCertificate); who signed that, nobody here knows.
+makes for `*.apps.<domain>`, or the site (ingresscontroller, spec.defaultCertificate). Who signed it is unknown.
 A load balancer without anything behind it ends the connection.
 
 Source: openshift/cluster-ingress-operator, pkg/operator/controller/certificate; openshift/router, error pages.
@@ -62,9 +62,7 @@ class IngressAnswers:
         from cryptography import x509
 
         host = f"{_NAME}.{self._domain}"
-        reader, writer = await asyncio.open_connection(
-            self._address, self._port, ssl=self._tls, server_hostname=host
-        )
+        reader, writer = await asyncio.open_connection(self._address, self._port, ssl=self._tls, server_hostname=host)
         try:
             shown: bytes | None = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
             names = list[str]()

@@ -135,7 +135,7 @@ class ExternalApi(Section):
 
 
 class PlatformApi(Section):
-    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node that serves the API."""
+    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with an API server."""
 
     type: Literal["platform"] = "platform"
     address: HostIPv4 = Field(

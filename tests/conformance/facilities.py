@@ -33,7 +33,8 @@ _SERVER = {"name": "control-plane-0", "mac": "52:54:00:00:00:0b", "address": "19
 # A directory that the driver is about to remove is kept, and the installer's exit code is its own.
 _KEEPING = """\
 #!/bin/sh
-{program} "$@"
+# It is no FIPS-capable one, and would say so instead of making what the other makes.
+OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION=1 {program} "$@"
 code=$?
 [ "$1" != create ] || cp -a "$4/." {kept}
 exit $code
@@ -118,12 +119,19 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         **_STATIC,
     ),
     "beside": rack_text(platform__servers=[SERVERS[2], SERVERS[4]], **_STATIC),
+    "baremetal": rack_text(
+        apiAddress={"type": "platform", "address": "192.0.2.8"},
+        ingressAddress={"type": "platform", "address": "192.0.2.9"},
+        **_STATIC,
+    ),
+    "fips": rack_text(install__fips=True, **_STATIC),
 }
 """3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0, 4 +
 0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
-worker beside it. All are installed to disk."""
+worker beside it; the rack on OpenShift's platform baremetal, and in FIPS mode. All are installed to disk."""
 MASTERS, WORKERS = (
-    dict(zip(SETTINGS, counts, strict=True)) for counts in ((3, 3, 4, 5, 3, 3, 1, 1), (2, 0, 0, 2, 2, 2, 0, 1))
+    dict(zip(SETTINGS, counts, strict=True))
+    for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2))
 )
 
 

@@ -41,7 +41,12 @@ async def _seen(names: tuple[str, ...] | None, answer: bytes) -> tuple[bool, str
 @pytest.mark.parametrize(
     ("names", "answer", "passed", "text"),
     [
-        ((f"*.{_DOMAIN}",), b"HTTP/1.0 503 Service Unavailable\r\n\r\n", True, "a router answers at 127.0.0.1: HTTP 503"),
+        (
+            (f"*.{_DOMAIN}",),
+            b"HTTP/1.0 503 Service Unavailable\r\n\r\n",
+            True,
+            "a router answers at 127.0.0.1: HTTP 503",
+        ),
         (("*.apps.other.example.com",), b"HTTP/1.0 200 OK\r\n\r\n", False, "for *.apps.other.example.com, not"),
         ((f"*.{_DOMAIN}",), b"", False, "closed without an answer"),
         ((f"*.{_DOMAIN}",), b"SSH-2.0\r\n", False, "speaks no HTTP"),

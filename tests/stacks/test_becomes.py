@@ -20,7 +20,9 @@ from tests.stacks.answers import PUBLIC_KEY, settings
 from tests.stacks.rack import SERVERS, rack
 from tools.settings_reference import paths
 
-_BAREMETAL = {f"{name}Address": {"type": "platform", "address": f"192.0.2.{last}"} for name, last in (("api", 8), ("ingress", 9))}
+_BAREMETAL = {
+    f"{name}Address": {"type": "platform", "address": f"192.0.2.{last}"} for name, last in (("api", 8), ("ingress", 9))
+}
 _NONE = {"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]}
 _CHANGES: dict[str, dict[str, Any]] = {
     "clusterName": {"clusterName": "other"},

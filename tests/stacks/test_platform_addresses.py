@@ -23,7 +23,7 @@ _POOLS = {"type": "metallb-l2", "pools": [{"name": "own", "addresses": ["192.0.2
         ({"ingressAddress": _INGRESS}, "apiAddress.type", "keeps both addresses or none", "set it to platform"),
         ({**_BOTH, "ingressAddress": _API}, "ingressAddress.address", "apiAddress.address is the same", "its own"),
         ({**_BOTH, "apiAddress": {**_API, "address": "192.0.2.11"}}, "apiAddress.address", "address is the same", ""),
-        ({**_BOTH, "apiAddress": {**_API, "address": "10.0.0.9"}}, "apiAddress.address", "none of the machines' net", ""),
+        ({**_BOTH, "apiAddress": {**_API, "address": "10.0.0.9"}}, "apiAddress.address", "none of the machines'", ""),
         ({**_BOTH, "apiAddress": {**_API, "address": "192.0.2.255"}}, "apiAddress.address", "broadcast address", ""),
         ({**_BOTH, "platform__gateway": None}, "platform.prefix", "which is not known", "set platform.gateway"),
         (
