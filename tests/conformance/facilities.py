@@ -22,10 +22,11 @@ import trustme
 import yaml
 
 from lab.openshift.real import RELEASE
+from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.stacks.program import main
 from tests.conformance import ignition
 from tests.mocks import Recorder, config_text, plain, run
-from tests.stacks.answers import ANSWERS, CALLS, settings, stack_file
+from tests.stacks.answers import ANSWERS, CALLS, SEED, settings, stack_file
 from tests.stacks.rack import SERVERS, rack_text
 
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -63,6 +64,7 @@ def _of_arm(text: dict[str, str]) -> dict[str, str]:
 
 
 AUTHORITY = trustme.CA().cert_pem.bytes().decode()
+ECDSA = host_key(SEED, "ann", "ecdsa").public_key
 OWN_FIELDS: dict[str, Any] = {
     "networking": {
         "clusterNetwork": [{"cidr": "10.64.0.0/15", "hostPrefix": 24}, {"cidr": "10.72.0.0/15", "hostPrefix": 24}],
@@ -225,7 +227,16 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
             "directory": args.name,
         }
 
-    answers = {**ANSWERS, "command:local:Command": create, "metal-ipi:index:Artifacts": upload}
+    def keys(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+        made = ANSWERS["metal-ipi:index:ClusterKeys"](args)
+        return {**made, "publicKey": ECDSA} if args.inputs.get("keyType") == "ecdsa" else made
+
+    answers = {
+        **ANSWERS,
+        "command:local:Command": create,
+        "metal-ipi:index:Artifacts": upload,
+        "metal-ipi:index:ClusterKeys": keys,
+    }
     recorder = Recorder(answers, CALLS)
     outputs = run(main, recorder, config, stack=name)
     return Facility(

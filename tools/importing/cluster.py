@@ -126,11 +126,11 @@ def _pools(taking: Taking, install: Place) -> Sizes:
     )
 
 
-def api_address(taking: Taking, baremetal: Place) -> None:
-    """How the API is reached; platform none does not say."""
-    vips = _given(baremetal, "apiVIPs", "apiVIP")
+def addresses(taking: Taking, baremetal: Place) -> None:
+    """How the API and what the cluster serves are reached; platform none does not say."""
+    api, ingress = _given(baremetal, "apiVIPs", "apiVIP"), _given(baremetal, "ingressVIPs", "ingressVIP")
     balancer = baremetal.below("loadBalancer").below("type")
-    if vips is None:
+    if api is None:
         taking.choose(
             "apiAddress.type",
             "dns-round-robin",
@@ -138,14 +138,24 @@ def api_address(taking: Taking, baremetal: Place) -> None:
             " yours, or kube-vip, mode arp and a free address",
         )
         return
-    first, *others = vips.value if isinstance(vips.value, list) else [vips.text]
-    if balancer.text == "UserManaged":
+    if balancer.text != "UserManaged":
+        taking.done(balancer)
+    if ingress is not None:
+        kind, place = ("external", balancer) if balancer.text == "UserManaged" else ("platform", api)
+        taking.put("ingressAddress.type", kind, *([place] if kind == "external" else [ingress]))
+        taking.put("apiAddress.type", kind, place)
+        _address(taking, "ingressAddress", ingress)
+    elif balancer.text == "UserManaged":
         taking.put("apiAddress.type", "external", balancer)
     else:
-        taking.put("apiAddress.type", "kube-vip", vips)
+        taking.put("apiAddress.type", "kube-vip", api)
         taking.put("apiAddress.mode", "arp")
-        taking.done(balancer)
-    taking.put("apiAddress.address", str(first), vips)
+    _address(taking, "apiAddress", api)
+
+
+def _address(taking: Taking, section: str, vips: Place) -> None:
+    first, *others = vips.value if isinstance(vips.value, list) else [vips.text]
+    taking.put(f"{section}.address", str(first), vips)
     if others:
         taking.tell(vips, f"{_ONE_FAMILY}: only {first} is taken over")
 
