@@ -8,10 +8,11 @@ import pulumi
 
 from metal_ipi.components.cluster.pool import Access
 from metal_ipi.components.endpoints import kube_vip
+from metal_ipi.components.install.stage import Stage
 from metal_ipi.components.machines.contract import Machine, Platform
-from metal_ipi.components.machines.node import Node
+from metal_ipi.components.machines.node import Node, Role
 from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs, IngressAnswers
-from metal_ipi.stacks.names import API_ADDRESS
+from metal_ipi.stacks.names import API_ADDRESS, INGRESS_ADDRESS
 from metal_ipi.stacks.sections.api_address import DnsIngress, DnsRoundRobin, KubeVip
 from metal_ipi.stacks.settings import Settings
 
@@ -24,10 +25,30 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
     return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
 
 
-def ingress_address(settings: Settings) -> pulumi.Output[str] | None:
+def ingress_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | None:
     """The address of `*.apps`; None where that resolves to the machines that take it."""
     ingress = settings.ingress_address
-    return None if isinstance(ingress, DnsIngress) else pulumi.Output.from_input(ingress.address)
+    if isinstance(ingress, DnsIngress):
+        return None
+    reserved = ingress.address is None
+    return platform.reserved[INGRESS_ADDRESS].first if reserved else pulumi.Output.from_input(ingress.address)
+
+
+def takes_ingress(settings: Settings, stage: Stage, role: Role) -> bool:
+    """Whether machines of a role may have routers: the workers, and the control plane where it takes pods."""
+    return role == "worker" or (role == "control-plane" and (stage.schedulable or not settings.workers.count))
+
+
+def announces_ingress(settings: Settings, stage: Stage, role: Role) -> KubeVip | None:
+    """How machines of a role announce the address of ingress; None where they do not."""
+    ingress = settings.ingress_address
+    return ingress if isinstance(ingress, KubeVip) and takes_ingress(settings, stage, role) else None
+
+
+def speaks_bgp_for_ingress(settings: Settings, stage: Stage, role: Role) -> bool:
+    """Whether they do so over BGP."""
+    ingress = announces_ingress(settings, stage, role)
+    return ingress is not None and ingress.mode == "bgp"
 
 
 def speaks_bgp(settings: Settings) -> bool:
@@ -69,6 +90,7 @@ def announced(
 
 def ingress_answers(
     settings: Settings,
+    address: pulumi.Output[str] | None,
     *,
     access: Access,
     machines: Mapping[Node, Machine],
@@ -76,7 +98,6 @@ def ingress_answers(
     opts: pulumi.ResourceOptions,
 ) -> list[Gate]:
     """The gate that waits until a router answers at the ingress address; none where it has no address of its own."""
-    address = ingress_address(settings)
     if address is None:
         return []
     gate = Gate(

@@ -15,6 +15,7 @@ from metal_ipi.components.install import bootstrap
 from metal_ipi.components.machines.contract import Boot
 from metal_ipi.components.machines.node import POOLS, Node, Role
 from metal_ipi.provider.types import Artifacts, ArtifactsArgs
+from metal_ipi.stacks import api_address
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
 from metal_ipi.stacks.service_addresses import announcing_role
@@ -84,6 +85,7 @@ class BootFiles:
                 node,
                 source,
                 serves=role == "control-plane",
+                ingress=api_address.announces_ingress(settings, self._base.stage, role),
                 routes=role == announcing_role(settings),
                 network=self._base.platform.network_files(node),
             )

@@ -28,7 +28,7 @@ def conflicts(settings: Settings) -> list[Problem]:
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), _size(settings)),
-        *(_addresses(settings), _platform(settings)),
+        *(_addresses(settings), _announced_ingress(settings), _platform(settings)),
     )
     return problems_of(chain(*found, facility(settings).conflicts()))
 
@@ -125,6 +125,46 @@ def _machine_config(settings: Settings) -> Found:
             storage.device,
             f"the system of {', '.join(taken)} is installed to it",
             "name another disk",
+        )
+
+
+def _announced_ingress(settings: Settings) -> Found:
+    """What kube-vip cannot do for ingress. It asks for leases with an administrator's credentials, which are on the
+    control plane only; a BGP peer takes one session from a machine."""
+    api, ingress, workers = settings.api_address, settings.ingress_address, settings.workers.count
+    if not isinstance(ingress, KubeVip):
+        return
+    if ingress.mode == "arp" and workers:
+        yield (
+            "ingressAddress.mode",
+            "arp",
+            f"the {workers} workers, which have the routers, have no credentials for the lease that says who answers",
+            "set ingressAddress.type to platform or external",
+        )
+    taken = {
+        "serviceAddresses.type is metallb-bgp": isinstance(settings.service_addresses, MetalLbBgp),
+        "apiAddress.mode is bgp, and there are no workers": isinstance(api, KubeVip)
+        and api.mode == "bgp"
+        and not workers,
+    }
+    for why, so in taken.items():
+        if ingress.mode == "bgp" and so:
+            yield (
+                "ingressAddress.mode",
+                "bgp",
+                f"{why}: the same machines would speak to the same peers twice, and a peer takes one session from each",
+                "set ingressAddress.type to external or dns",
+            )
+    if (
+        ingress.address is not None
+        and ingress.address == getattr(api, "address", None)
+        and not facility(settings).hosts
+    ):
+        yield (
+            "ingressAddress.address",
+            ingress.address,
+            "it is the API's address (apiAddress.address), which machines without a router have",
+            "give another one",
         )
 
 

@@ -18,6 +18,7 @@ from metal_ipi.stacks.sections.api_address import (
     ExternalApi,
     ExternalIngress,
     KubeVip,
+    KubeVipIngress,
     MachineConfigServer,
     PlatformApi,
     PlatformIngress,
@@ -62,9 +63,9 @@ class Settings(Section):
     api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi | PlatformApi, Field(discriminator="type")] = Field(
         default_factory=DnsRoundRobin, description="how the API is reached"
     )
-    ingress_address: Annotated[DnsIngress | ExternalIngress | PlatformIngress, Field(discriminator="type")] = Field(
-        default_factory=DnsIngress, description="how what the cluster serves is reached (`*.apps`)"
-    )
+    ingress_address: Annotated[
+        DnsIngress | KubeVipIngress | ExternalIngress | PlatformIngress, Field(discriminator="type")
+    ] = Field(default_factory=DnsIngress, description="how what the cluster serves is reached (`*.apps`)")
     machine_config_server: MachineConfigServer = Field(
         default_factory=MachineConfigServer, description="who may ask for the machines' configuration"
     )

@@ -101,7 +101,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     alone = [*([removal.resource] if removal else stands), dns.ingress_records]
     ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
     reached = api_address.ingress_answers(
-        settings, access=base.access, machines=machines, after=[*joining, *alone], opts=base.ours
+        settings, base.ingress_address, access=base.access, machines=machines, after=[*joining, *alone], opts=base.ours
     )
     passed = worker_checks.passed if worker_checks else []
     services = service_addresses(
@@ -115,7 +115,6 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     )
     nodes = [control_plane_checks.nodes, *([worker_checks.nodes] if worker_checks else [])]
     address = {} if base.api_address is None else {"address": base.api_address}
-    ingress = api_address.ingress_address(settings)
     outputs: dict[str, pulumi.Input[Any] | None] = {
         "cluster": {
             "name": settings.cluster_name,
@@ -123,7 +122,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
             "version": settings.openshift_version,
         },
         "api": {"url": dns.api_url, **address},
-        "ingress": None if ingress is None else {"address": ingress},
+        "ingress": None if base.ingress_address is None else {"address": base.ingress_address},
         "serviceAddresses": None if services is None else {"pools": services},
         "cost": costs,
         "dns": {"needed": dns.needed} if isinstance(settings.dns, NoDns) else None,

@@ -127,8 +127,8 @@ def has_host_networks(document: Tree) -> bool:
 
 
 def announces(document: Tree) -> bool:
-    """Whether the API has an address that machines announce over BGP."""
-    return _section(document, "apiAddress").get("type") == "kube-vip"
+    """Whether API or ingress has an address that machines announce with kube-vip."""
+    return any(_section(document, name).get("type") == "kube-vip" for name in ("apiAddress", "ingressAddress"))
 
 
 def has_proxy(document: Tree) -> bool:
@@ -154,9 +154,9 @@ _NO_LIBVIRT = Obstacle(
     remedy="use libvirt machines, or platform.bootstrap of type lend",
 )
 _NO_BGP = Obstacle(
-    why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: none can have the"
-    " API's address for itself",
-    remedy="use libvirt machines, or apiAddress of type dns-round-robin",
+    why="metal-ipi:apiAddress or ingressAddress is of type kube-vip, and simulated machines share one kernel: none can"
+    " have the address for itself",
+    remedy="use libvirt machines, or apiAddress of type dns-round-robin and ingressAddress of type dns",
 )
 _NO_KEEPALIVED = Obstacle(
     why="metal-ipi:apiAddress is of type platform, and what takes the place of OpenShift's keepalived in the lab moves"

@@ -150,6 +150,16 @@ class DnsIngress(Section):
     type: Literal["dns"] = "dns"
 
 
+class KubeVipIngress(KubeVip):
+    """An address that machines announce while a router is ready on them."""
+
+    mode: Literal["bgp", "arp"] = Field(
+        default="bgp",
+        description="bgp: each machine with a router announces it as a route; arp: one at a time answers for it, in a"
+        " network that all of them share: only where there are no workers",
+    )
+
+
 class ExternalIngress(Section):
     """A load balancer of the facility's own."""
 

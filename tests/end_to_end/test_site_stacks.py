@@ -1,4 +1,4 @@
-"""What a site may want besides machines, as the real installer makes it: addresses that OpenShift keeps, FIPS, a proxy."""
+"""What a site may want, made by the real installer: addresses that OpenShift keeps, FIPS, a proxy."""
 
 from __future__ import annotations
 

@@ -265,26 +265,30 @@ def _in_place(settings: Settings, platform: ListedServers[Any]) -> Found:
             f" {', '.join(server.name for server in platform.servers)}",
             "list one control plane machine and nothing else, or set type to lend, and server to a worker",
         )
-    if isinstance(settings.api_address, KubeVip):
+    for name, otherwise in (("apiAddress", "dns-round-robin"), ("ingressAddress", "dns")):
+        section = settings.api_address if name == "apiAddress" else settings.ingress_address
+        if not isinstance(section, KubeVip):
+            continue
         yield (
-            "apiAddress.type",
+            f"{name}.type",
             "kube-vip",
             "the single node of platform.bootstrap.type none has the API at its own address, before and after its"
             " installation, and nothing that could take over another one",
-            "set it to dns-round-robin",
+            f"set it to {otherwise}",
         )
 
 
 def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
     """A rack of one's own has no API that peers with machines or reserves addresses."""
-    api, services = settings.api_address, settings.service_addresses
-    if isinstance(api, KubeVip) and api.mode == "bgp" and not platform.in_place:
-        yield (
-            "apiAddress.mode",
-            "bgp",
-            f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
-            "set it to arp, and apiAddress.address to a free address of the machines' network",
-        )
+    services = settings.service_addresses
+    for name, section in (("apiAddress", settings.api_address), ("ingressAddress", settings.ingress_address)):
+        if isinstance(section, KubeVip) and section.mode == "bgp" and not platform.in_place:
+            yield (
+                f"{name}.mode",
+                "bgp",
+                f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
+                f"set it to arp, and {name}.address to a free address of the machines' network",
+            )
     if isinstance(services, MetalLbBgp):
         yield (
             "serviceAddresses.type",
