@@ -30,8 +30,8 @@ def ingress_address(settings: Settings, platform: Platform) -> pulumi.Output[str
     ingress = settings.ingress_address
     if isinstance(ingress, DnsIngress):
         return None
-    reserved = ingress.address is None
-    return platform.reserved[INGRESS_ADDRESS].first if reserved else pulumi.Output.from_input(ingress.address)
+    address = ingress.address
+    return platform.reserved[INGRESS_ADDRESS].first if address is None else pulumi.Output.from_input(address)
 
 
 def takes_ingress(settings: Settings, stage: Stage, role: Role) -> bool:

@@ -144,7 +144,8 @@ def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
 
 
 def _is_baremetal(install_config: str) -> bool:
-    return "baremetal" in yaml.safe_load(install_config)["platform"]
+    tree = yaml.safe_load(install_config)
+    return isinstance(tree, dict) and "baremetal" in (tree.get("platform") or {})
 
 
 def _leave_machines_out(work_directory: Path) -> None:

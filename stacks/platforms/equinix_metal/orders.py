@@ -61,9 +61,9 @@ def network(section: Network) -> NetworkOrder:
 
 def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
     """The addresses that are reserved."""
-    services, announced = settings.service_addresses, {API_ADDRESS: settings.api_address}
-    announced[INGRESS_ADDRESS] = settings.ingress_address
-    own = [name for name, each in announced.items() if isinstance(each, KubeVip) and each.address is None]
+    services = settings.service_addresses
+    announced = ((API_ADDRESS, settings.api_address), (INGRESS_ADDRESS, settings.ingress_address))
+    own = [name for name, each in announced if isinstance(each, KubeVip) and each.address is None]
     pools = services.pools if isinstance(services, MetalLbBgp) else ()
     return (
         *(AddressOrder(name=name, quantity=1) for name in own),
