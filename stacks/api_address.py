@@ -13,7 +13,7 @@ from metal_ipi.components.machines.contract import Machine, Platform
 from metal_ipi.components.machines.node import Node, Role
 from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs, IngressAnswers
 from metal_ipi.stacks.names import API_ADDRESS, INGRESS_ADDRESS
-from metal_ipi.stacks.sections.api_address import DnsIngress, DnsRoundRobin, KubeVip
+from metal_ipi.stacks.sections.api_address import DnsIngress, DnsRoundRobin, ExternalApi, KubeVip
 from metal_ipi.stacks.settings import Settings
 
 
@@ -49,6 +49,13 @@ def speaks_bgp_for_ingress(settings: Settings, stage: Stage, role: Role) -> bool
     """Whether they do so over BGP."""
     ingress = announces_ingress(settings, stage, role)
     return ingress is not None and ingress.mode == "bgp"
+
+
+def ipv6(settings: Settings) -> dict[str, str]:
+    """The API's own IPv6 address, by its name; nothing where it has none."""
+    api = settings.api_address
+    own = api.ipv6_address if isinstance(api, ExternalApi) else None
+    return {f"api.{settings.domain}": own} if own is not None else {}
 
 
 def speaks_bgp(settings: Settings) -> bool:

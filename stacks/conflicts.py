@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 from itertools import chain
 
+from metal_ipi.stacks import day_two_conflicts
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, Problem, problems_of
 from metal_ipi.stacks.sections import kernel_arguments
-from metal_ipi.stacks.sections.api_address import KubeVip, PlatformApi, PlatformIngress
+from metal_ipi.stacks.sections.api_address import ExternalApi, KubeVip, PlatformApi, PlatformIngress
 from metal_ipi.stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
     MetalLbBgp,
@@ -19,6 +20,7 @@ from metal_ipi.stacks.sections.service_addresses import (
 
 _LONGEST_NAME = 63
 _WHOSE = {"apiAddress.address": "API's", "ingressAddress.address": "routers'"}
+_ONE_FAMILY = "the cluster has IPv4 alone (installConfig.networking)"
 _EVERY_RELEASES, _MORE_SINCE = 3, 18
 """The largest control plane of all releases, and the first 4.x that has larger ones."""
 
@@ -30,7 +32,8 @@ def conflicts(settings: Settings) -> list[Problem]:
         *(_install_config(settings), _machine_config(settings), _size(settings)),
         *(_addresses(settings), _announced_ingress(settings), _platform(settings)),
     )
-    return problems_of(chain(*found, facility(settings).conflicts()))
+    site = facility(settings)
+    return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
 
 
 def _names(settings: Settings) -> Found:
@@ -94,7 +97,9 @@ def _fips(settings: Settings) -> Found:
 
 
 def _install_config(settings: Settings) -> Found:
-    config = settings.install_config
+    config, api = settings.install_config, settings.api_address
+    if isinstance(api, ExternalApi) and api.ipv6_address is not None and not config.networking.has_ipv6:
+        yield "apiAddress.ipv6Address", api.ipv6_address, _ONE_FAMILY, "remove it"
     for path, value, why, remedy in config.contradictions():
         yield f"installConfig.{path}", value, why, remedy
     count = settings.control_plane.count + settings.workers.count
@@ -212,7 +217,7 @@ def _platform(settings: Settings) -> Found:
             "the addresses of API and ingress must be of the machines' network, which is not known",
             "set platform.gateway and platform.prefix",
         )
-    networks = [ipaddress.IPv4Network(each) for each in site.machine_networks]
+    networks = [ipaddress.IPv4Network(each) for each in site.machine_networks if ":" not in each]
     for path, address in settings.named_addresses.items():
         if networks and not any(ipaddress.IPv4Address(address) in network for network in networks):
             yield (
@@ -258,6 +263,11 @@ def _service_addresses(settings: Settings) -> Found:
                 f"it holds {address}, the {_WHOSE[where]} address ({where}): a service could be given it",
                 "leave it out, for instance by giving ranges before and after it",
             )
+    for number, pool in enumerate(services.pools if not settings.install_config.networking.has_ipv6 else ()):
+        for place, value in enumerate(pool.addresses):
+            if ":" in value:
+                path = f"serviceAddresses.pools[{number}].addresses[{place}]"
+                yield path, value, f"no service could have it: {_ONE_FAMILY}", "take it out"
     if services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
         yield (
             "serviceAddresses.catalog",

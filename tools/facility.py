@@ -32,17 +32,26 @@ class Wanted:
     """Whether machines announce the API's address."""
     metallb: bool
     """Whether nodes announce the addresses of services."""
+    day_two: bool
+    """Whether something is installed when the cluster is complete."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
     proxy: bool = False
     """Whether machines reach the outside by a forward proxy."""
+    disconnected: bool = False
+    """Whether nothing outside of its site resolves or answers."""
 
     @property
     def options(self) -> list[str]:
         """What `lab setup` and `lab up` are told alike."""
-        flags = {"--small-kubernetes": self.small_kubernetes, "--proxy": self.proxy}
-        given = [name for name, so in flags.items() if so]
-        return ["--machines", self.machines, "--openshift", self.installer, *given]
+        more = {
+            "--small-kubernetes": self.small_kubernetes,
+            "--disconnected": self.disconnected,
+            "--day-two": self.day_two,
+            "--proxy": self.proxy,
+        }
+        chosen = [name for name, so in more.items() if so]
+        return ["--machines", self.machines, "--openshift", self.installer, *chosen]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,21 +37,22 @@ func isPlatformPod(told podManifest) bool { return told.Metadata.Namespace == pl
 // address when nobody has it, and serves on it what is served on the machine's own; who does not pass, or is gone, has it
 // no more. There is no election: the kernel gives a port to one.
 func (p *pods) keepAddresses(ctx context.Context, told podManifest) error {
-	if told.Metadata.Name != "keepalived" || p.address == "" {
+	if told.Metadata.Name != "keepalived" || len(p.addresses) == 0 || p.addresses[0] == "" {
 		return errNoKeepalived
 	}
+	address := p.addresses[0] // the first one is of IPv4, as the platform's are here
 	arguments := []string{}
 	for _, it := range slices.Concat(told.Spec.InitContainers, told.Spec.Containers) {
 		arguments = append(append(arguments, it.Command...), it.Args...)
 	}
-	own := func(port string) string { return net.JoinHostPort(p.address, port) }
+	own := func(port string) string { return net.JoinHostPort(address, port) }
 	api := func(context.Context) bool { return accepts(own(apiPort)) }
 	ingress := func(ctx context.Context) bool { return isReady(ctx, "http://"+own(routerHealthPort)+routerHealthPath) }
 	for _, each := range valuesOf(arguments, "--api-vips") {
-		go vip{address: each, ports: []string{apiPort, machinePort}, healthy: api}.keep(ctx, p.address, p.log)
+		go vip{address: each, ports: []string{apiPort, machinePort}, healthy: api}.keep(ctx, address, p.log)
 	}
 	for _, each := range valuesOf(arguments, "--ingress-vips") {
-		go vip{address: each, ports: []string{httpsPort, httpPort}, healthy: ingress}.keep(ctx, p.address, p.log)
+		go vip{address: each, ports: []string{httpsPort, httpPort}, healthy: ingress}.keep(ctx, address, p.log)
 	}
 	<-ctx.Done()
 	return ctx.Err()

@@ -53,7 +53,7 @@ func TestThePlatformsPodsNameTheirAddresses(t *testing.T) {
 	told, err := parsePod([]byte("kind: Pod\nmetadata: {name: coredns, namespace: openshift-kni-infra}\n" +
 		"spec: {hostNetwork: true, containers: [{name: coredns}]}\n"))
 	check(t, err)
-	runner := pods{address: "127.0.0.2"}
+	runner := pods{addresses: []string{"127.0.0.2"}}
 	if err := runner.run(context.Background(), "coredns", told); err != errNoKeepalived {
 		t.Error(err)
 	}
