@@ -26,13 +26,20 @@ class UserData:
         self._identities = self._upload_identities() if base.platform.delivers_user_data else None
 
     def of_pool(
-        self, pool: str, nodes: Sequence[Node], source: pulumi.Input[ignition.Source], *, serves: bool, routes: bool
+        self,
+        pool: str,
+        nodes: Sequence[Node],
+        source: pulumi.Input[ignition.Source],
+        *,
+        serves: bool,
+        ingress: KubeVip | None,
+        routes: bool,
     ) -> dict[Node, pulumi.Output[str]]:
         """The userdata of machines that run from memory. The state has it twice for each, so it is small: what they
         have in common is uploaded, and stays, for they fetch it at every boot. Arguments as for `of`."""
         identities = self._identities
         assert identities is not None, "userdata is delivered"
-        common = self._pointer(None, source, serves=serves, routes=routes)
+        common = self._pointer(None, source, serves=serves, ingress=ingress, routes=routes)
         # Machines that are there keep their userdata, which has the hash: another text is another file beside it.
         name = common.apply(lambda text: f"{pool}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.ign")
         files = pulumi.Output.all(name, common).apply(lambda found: {str(found[0]): found[1]})
@@ -72,6 +79,7 @@ class UserData:
         *,
         serves: bool = False,
         bootstraps: bool = False,
+        ingress: KubeVip | None = None,
         routes: bool = False,
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
         masked: Sequence[str] = (),
@@ -82,12 +90,20 @@ class UserData:
             source: where the rest of its configuration is; None where that is on the machine already.
             serves: it has an API server and a machine config server.
             bootstraps: it forms the cluster, in its live system.
+            ingress: how it announces the address of ingress; None where it does not.
             routes: it announces service addresses over BGP.
             network: what its system is told of the platform's networks.
             masked: units of `source` that must never start.
         """
         return self._pointer(
-            node, source, serves=serves, bootstraps=bootstraps, routes=routes, network=network, masked=masked
+            node,
+            source,
+            serves=serves,
+            bootstraps=bootstraps,
+            ingress=ingress,
+            routes=routes,
+            network=network,
+            masked=masked,
         )
 
     def _pointer(
@@ -98,6 +114,7 @@ class UserData:
         serves: bool,
         routes: bool,
         bootstraps: bool = False,
+        ingress: KubeVip | None = None,
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
         masked: Sequence[str] = (),
     ) -> pulumi.Output[str]:
@@ -105,9 +122,10 @@ class UserData:
         api = self._settings.api_address
         announces = serves and isinstance(api, KubeVip)
         routes = routes or (announces and isinstance(api, KubeVip) and api.mode == "bgp")
+        routes = routes or (ingress is not None and ingress.mode == "bgp")
 
         def render(found: list[object]) -> str:
-            pointer_source, identity, worker_pointer, key, seed, api_address, of_network = found
+            pointer_source, identity, worker_pointer, key, seed, api_address, of_network, ingress_address = found
             assert pointer_source is None or isinstance(pointer_source, ignition.Source)
             authorities = ignition.certificate_authorities(str(worker_pointer))
             merge = [] if pointer_source is None else [pointer_source]
@@ -121,8 +139,12 @@ class UserData:
             files += cast("list[ignition.NodeFile]", of_network or [])
             units = [machine_config_access.unit()] if serves else []
             if announces:
-                vip = self._kube_vip(str(api_address))
-                files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
+                assert isinstance(api, KubeVip)
+                files += kube_vip.files(self._kube_vip(api, str(api_address), "api"))
+                units.append(kube_vip.unit())
+            if ingress is not None:
+                files += kube_vip.files(self._kube_vip(ingress, str(ingress_address), "ingress"))
+                units.append(kube_vip.unit("ingress"))
             # Whom to trust is said where something is fetched from the boot server: the machine config server is none.
             served = [source for source in merge if source.hash is not None and source.url.startswith("https:")]
             trusted = self._settings.artifacts.authorities if served or node is None else ()
@@ -147,6 +169,7 @@ class UserData:
             self._base.keys.host_key_seed,
             self._base.api_address if announces else None,
             network,
+            None if ingress is None else self._base.ingress_address,
         ).apply(render)
 
     def _upload_identities(self) -> pulumi.Output[dict[str, ignition.Source]]:
@@ -167,17 +190,16 @@ class UserData:
     def _host_key(self, seed: str, node: Node) -> HostKey:
         return host_key(seed, node.fqdn, self._settings.install.key_type)
 
-    def _kube_vip(self, address: str) -> kube_vip.KubeVip:
-        api = self._settings.api_address
-        assert isinstance(api, KubeVip)
+    def _kube_vip(self, section: KubeVip, address: str, serves: kube_vip.Served) -> kube_vip.KubeVip:
         return kube_vip.KubeVip(
             address=address,
-            image=api.image,
-            hold_seconds=api.hold_seconds,
-            keepalive_seconds=api.keepalive_seconds,
+            image=section.image,
+            hold_seconds=section.hold_seconds,
+            keepalive_seconds=section.keepalive_seconds,
             domain=self._settings.domain,
-            mode=api.mode,
-            interface=api.interface,
+            serves=serves,
+            mode=section.mode,
+            interface=section.interface,
         )
 
 

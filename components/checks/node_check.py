@@ -47,6 +47,8 @@ class Expectation:
     """Arguments that must be on the kernel's command line."""
     links: tuple[str, ...] = ()
     """Bonds and VLANs that must be there, as `HostNetwork.links`."""
+    fips: bool = False
+    """Whether its kernel must be in FIPS mode."""
     ipv6: str | None = None
     """The IPv6 address that it must have, beside a default route; None: of IPv6 nothing is expected."""
     generation: str | None = None
@@ -76,6 +78,7 @@ def variables(expectation: Expectation) -> dict[str, str]:
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
         "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
+        **({"EXPECTED_FIPS": "1"} if expectation.fips else {}),
         **({"EXPECTED_LINKS": " ".join(expectation.links)} if expectation.links else {}),
         # As the kernel writes it: 32 digits.
         **({"EXPECTED_IPV6": ipaddress.IPv6Address(expectation.ipv6).packed.hex()} if expectation.ipv6 else {}),
