@@ -9,7 +9,7 @@ api, pkg/operators/v1alpha1).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -20,6 +20,9 @@ from metal_ipi.provider.resource import Context
 _API = "/apis/operators.coreos.com/v1alpha1"
 _HOPELESS_AFTER = 120.0
 """Seconds after which what a healthy catalogue does not have will not come: others' subscriptions may be new, too."""
+_NOTICED_AFTER = 20.0
+"""Seconds for which an operator that was installed already must stay so: a Subscription does not tell whether OLM has
+seen its latest change, and of another channel it knows the version only when it has asked the catalogue."""
 _LATEST = "AtLatestKnown"
 _PENDING = ("UpgradeAvailable", "UpgradePending")
 
@@ -40,8 +43,17 @@ class OperatorInstalled:
         self._api = Api(spec)
         self._space = f"{_API}/namespaces/{spec['namespace']}"
         self._name, self._manual = str(spec["subscription"]), bool(spec.get("manual"))
+        self._before: bool | None = None
+        """Whether it was installed at the first look."""
 
     async def look(self, elapsed: float) -> Observation:
+        seen = await self._look(elapsed)
+        self._before = seen.passed if self._before is None else self._before and seen.passed
+        if self._before and elapsed < _NOTICED_AFTER:
+            return replace(seen, passed=False, text=f"{seen.text}; OLM may not have seen the change yet")
+        return seen
+
+    async def _look(self, elapsed: float) -> Observation:
         answer = await self._api.get(f"{self._space}/subscriptions/{self._name}")
         if answer.status == HTTPStatus.NOT_FOUND:
             return Observation(
