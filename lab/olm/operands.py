@@ -7,6 +7,7 @@ disk is taken, no network changed, no node restarted, no registry run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -53,7 +54,7 @@ def registry_configuration() -> Object:
 def _items(client: httpx.Client, path: str) -> list[Object]:
     """The objects of a kind; none where it is not known."""
     answer = client.get(path)
-    if answer.status_code == httpx.codes.NOT_FOUND:
+    if answer.status_code == HTTPStatus.NOT_FOUND:
         return []
     if answer.is_error:
         raise LabError(f"GET {path}: {answer.status_code} {answer.text}")
