@@ -83,7 +83,8 @@ def judged(seen: Seen, *, manual: bool, elapsed: float) -> Observation:
     state, phase = str(status.get("state") or ""), _phase(seen.csv)
     name = str(((seen.csv or {}).get("metadata") or {}).get("name") or "")
     if phase == "Succeeded" and (state == _LATEST or (manual and state in _PENDING)):
-        return Observation(passed=True, text=f"{name} {phase}{', and an update waits' if state != _LATEST else ''}")
+        waits = ", and an update waits for its approval" if _phase(seen.plan) == "RequiresApproval" else ""
+        return Observation(passed=True, text=f"{name} {phase}{waits}")
     if hopeless := _unresolved(subscription):
         fatal = hopeless if elapsed > _HOPELESS_AFTER else None
         return Observation(passed=False, text=hopeless, fatal=fatal)
