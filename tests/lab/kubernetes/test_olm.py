@@ -13,6 +13,7 @@ from lab import olm
 from lab.kubernetes.access import Access, apply, send
 from lab.olm.running import Running
 from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.gates import Observation
 from metal_ipi.provider.gates.cluster import OPENERS
 from metal_ipi.provider.gates.operator_lifecycle import OperatorInstalled
 from metal_ipi.provider.node_marks import NodeMarks
@@ -22,6 +23,7 @@ from tests.lab.kubernetes.support import Identities, cluster
 
 pytestmark = [pytest.mark.servers, pytest.mark.nightly]
 _OLM = "/apis/operators.coreos.com/v1alpha1/namespaces/example"
+_NOTHING = Observation(passed=False, text="nothing yet")
 _REGISTRY = "/apis/imageregistry.operator.openshift.io/v1/configs/cluster"
 _CLAIM = "/api/v1/namespaces/openshift-image-registry/persistentvolumeclaims/images"
 
@@ -103,7 +105,7 @@ async def test_an_operator_that_somebody_approves(site: Site) -> None:
     merge = {"Content-Type": "application/merge-patch+json"}
     approved = f"{_OLM}/installplans/{plan['metadata']['name']}"
     send(site.client, "PATCH", approved, json={"spec": {"approved": True}}, headers=merge)
-    check = OperatorInstalled(inputs)
+    check, seen = OperatorInstalled(inputs), _NOTHING
     for elapsed in range(90):
         await site.running.tend(site.access)
         if (seen := await check.look(elapsed)).passed:
@@ -119,6 +121,7 @@ async def test_what_no_catalogue_has(site: Site) -> None:
     site.apply(group, "OperatorGroup", {"targetNamespaces": ["other"]}, "operators.coreos.com/v1")
     site.apply(f"{where}/subscriptions/nothing", "Subscription", spec, "operators.coreos.com/v1alpha1")
     check = OperatorInstalled({**site.credentials, "namespace": "other", "subscription": "nothing"})
+    seen = _NOTHING
     for _ in range(60):
         await site.running.tend(site.access)
         if (seen := await check.look(1000)).fatal:
