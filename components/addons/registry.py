@@ -67,8 +67,10 @@ class ImageRegistry(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:addons:ImageRegistry", name, None, opts)
+        wait = f"{args.timeout}s"
         child = pulumi.ResourceOptions(
             parent=self,
+            custom_timeouts=pulumi.CustomTimeouts(create=wait, update=wait),
             provider=api_provider(f"{name}-provider", args.kubeconfig, self),
             deleted_with=args.cluster,
             depends_on=list(args.after),

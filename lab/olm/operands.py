@@ -7,6 +7,7 @@ disk is taken, no network changed, no node restarted, no registry run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -21,6 +22,7 @@ REGISTRY = "/apis/imageregistry.operator.openshift.io/v1/configs"
 _KEYS = "image-registry-private-configuration-user"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _PROVISIONER = "topolvm.io"
+_PROTECTION = "kubernetes.io/pvc-protection"
 _TEMPLATES = (
     "/apis/fence-agents-remediation.medik8s.io/v1alpha1/namespaces/{namespace}/fenceagentsremediationtemplates/{name}"
 )
@@ -30,6 +32,7 @@ def step(client: httpx.Client) -> None:
     """One look at everything."""
     for deployment in _items(client, _DEPLOYMENTS):
         _write(client, "/apis/apps/v1", "deployments", deployment, _rolled_out(deployment))
+    _let_claims_go(client)
     for base, plural, told in _KINDS:
         items = _items(client, f"{base}/{plural}")
         for item in items:
@@ -51,7 +54,7 @@ def registry_configuration() -> Object:
 def _items(client: httpx.Client, path: str) -> list[Object]:
     """The objects of a kind; none where it is not known."""
     answer = client.get(path)
-    if answer.status_code == httpx.codes.NOT_FOUND:
+    if answer.status_code == HTTPStatus.NOT_FOUND:
         return []
     if answer.is_error:
         raise LabError(f"GET {path}: {answer.status_code} {answer.text}")
@@ -82,6 +85,17 @@ def _rolled_out(deployment: Object) -> Object:
         **dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), count),
         "conditions": [_condition("Available", True, "MinimumReplicasAvailable", "no pod runs: the lab says so")],
     }
+
+
+def _let_claims_go(client: httpx.Client) -> None:
+    """kube-controller-manager's part: a claim that no pod uses goes. No pod of the lab uses any."""
+    for claim in _items(client, "/api/v1/persistentvolumeclaims"):
+        metadata = claim["metadata"]
+        if "deletionTimestamp" in metadata and _PROTECTION in metadata.get("finalizers", ()):
+            left = [each for each in metadata["finalizers"] if each != _PROTECTION]
+            where = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
+            headers = {"Content-Type": "application/merge-patch+json"}
+            send(client, "PATCH", where, json={"metadata": {"finalizers": left}}, headers=headers)
 
 
 def _condition(kind: str, holds: bool, reason: str, message: str = "") -> Object:

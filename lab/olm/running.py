@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx
@@ -64,7 +65,7 @@ class Running:
         with access.client() as client:
             for name in (MARKETPLACE, _OWN, operands.REGISTRY_NAMESPACE):
                 namespaces.make(client, name)
-            if client.get(f"{operands.REGISTRY}/cluster").status_code == httpx.codes.NOT_FOUND:
+            if client.get(f"{operands.REGISTRY}/cluster").status_code == HTTPStatus.NOT_FOUND:
                 apply(client, f"{operands.REGISTRY}/cluster", operands.registry_configuration())
             for name in _CATALOGS:
                 apply(client, f"{_API}/namespaces/{MARKETPLACE}/catalogsources/{name}", self._source(name, port))

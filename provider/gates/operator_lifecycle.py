@@ -9,7 +9,7 @@ api, pkg/operators/v1alpha1).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -20,6 +20,9 @@ from metal_ipi.provider.resource import Context
 _API = "/apis/operators.coreos.com/v1alpha1"
 _HOPELESS_AFTER = 120.0
 """Seconds after which what a healthy catalogue does not have will not come: others' subscriptions may be new, too."""
+_NOTICED_AFTER = 20.0
+"""Seconds for which an operator that was installed already must stay so: a Subscription does not tell whether OLM has
+seen its latest change, and of another channel it knows the version only when it has asked the catalogue."""
 _LATEST = "AtLatestKnown"
 _PENDING = ("UpgradeAvailable", "UpgradePending")
 
@@ -40,8 +43,17 @@ class OperatorInstalled:
         self._api = Api(spec)
         self._space = f"{_API}/namespaces/{spec['namespace']}"
         self._name, self._manual = str(spec["subscription"]), bool(spec.get("manual"))
+        self._before: bool | None = None
+        """Whether it was installed at the first look."""
 
     async def look(self, elapsed: float) -> Observation:
+        seen = await self._look(elapsed)
+        self._before = seen.passed if self._before is None else self._before and seen.passed
+        if self._before and elapsed < _NOTICED_AFTER:
+            return replace(seen, passed=False, text=f"{seen.text}; OLM may not have seen the change yet")
+        return seen
+
+    async def _look(self, elapsed: float) -> Observation:
         answer = await self._api.get(f"{self._space}/subscriptions/{self._name}")
         if answer.status == HTTPStatus.NOT_FOUND:
             return Observation(
@@ -71,7 +83,8 @@ def judged(seen: Seen, *, manual: bool, elapsed: float) -> Observation:
     state, phase = str(status.get("state") or ""), _phase(seen.csv)
     name = str(((seen.csv or {}).get("metadata") or {}).get("name") or "")
     if phase == "Succeeded" and (state == _LATEST or (manual and state in _PENDING)):
-        return Observation(passed=True, text=f"{name} {phase}{', and an update waits' if state != _LATEST else ''}")
+        waits = ", and an update waits for its approval" if _phase(seen.plan) == "RequiresApproval" else ""
+        return Observation(passed=True, text=f"{name} {phase}{waits}")
     if hopeless := _unresolved(subscription):
         fatal = hopeless if elapsed > _HOPELESS_AFTER else None
         return Observation(passed=False, text=hopeless, fatal=fatal)

@@ -9,7 +9,7 @@ import pytest
 from metal_ipi.provider.gates import Spec
 from metal_ipi.provider.gates.cluster import OPENERS
 from metal_ipi.provider.gates.https import Answer, Api
-from metal_ipi.provider.gates.operator_lifecycle import Seen, judged
+from metal_ipi.provider.gates.operator_lifecycle import OperatorInstalled, Seen, judged
 
 _SPEC = {"name": "p", "source": "redhat-operators", "sourceNamespace": "openshift-marketplace"}
 _CSV = {"metadata": {"name": "p.v1"}, "status": {"phase": "Succeeded"}}
@@ -84,6 +84,27 @@ def test_what_no_catalogue_has_ends_the_wait_after_a_while() -> None:
 )
 def test_an_update_is_waited_for_unless_somebody_approves_it(state: str, manual: bool, passes: bool) -> None:
     assert judged(Seen(subscription=_subscription(state), csv=_CSV), manual=manual, elapsed=0).passed is passes
+
+
+async def test_what_was_installed_before_must_stay_so_until_olm_has_seen_the_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = {"subscriptions": _subscription("AtLatestKnown"), "clusterserviceversions": _CSV}
+    answers["subscriptions"]["status"]["currentCSV"] = "p.v1"
+
+    async def get(self: Api, path: str = "") -> Answer:
+        return Answer(status=200, body=answers[path.split("/")[-2]], problem="")
+
+    monkeypatch.setattr(Api, "__init__", lambda self, spec: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Api, "get", get)
+    check = OperatorInstalled({"namespace": "n", "subscription": "p"})
+    assert not (await check.look(0)).passed
+    assert (await check.look(30)).passed
+    check = OperatorInstalled({"namespace": "n", "subscription": "p"})
+    answers["subscriptions"]["status"]["state"] = "UpgradePending"
+    assert not (await check.look(0)).passed
+    answers["subscriptions"]["status"]["state"] = "AtLatestKnown"
+    assert (await check.look(1)).passed, "it was seen to be installed"
 
 
 def _object(generation: int, available: str) -> dict[str, Any]:
