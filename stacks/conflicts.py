@@ -27,7 +27,7 @@ def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
-        *(_install_config(settings), _machine_config(settings), _size(settings)),
+        *(_install_config(settings), _machine_config(settings), _size(settings), _live_checks(settings)),
     )
     site = facility(settings)
     return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
@@ -57,6 +57,16 @@ def _size(settings: Settings) -> Found:
             str(count),
             f"OpenShift has larger control planes than 3 from 4.{_MORE_SINCE} on, and openshiftVersion is {release}",
             "have 3",
+        )
+
+
+def _live_checks(settings: Settings) -> Found:
+    if settings.preflight.live is not None and settings.boot.install is None:
+        yield (
+            "preflight.live",
+            "set",
+            "machines are checked before they are installed to disk, and boot.install is not set",
+            "set boot.install, or leave it out",
         )
 
 
