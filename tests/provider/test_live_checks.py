@@ -9,7 +9,7 @@ import pytest
 from metal_ipi.provider.live_checks import facts, rules
 
 _PEERS = {f"192.0.2.{number}": facts.Peer(mtu=1500, whole=True, lost=0, ms=0.2) for number in range(3)}
-_GOOD = facts.Facts(
+GOOD = facts.Facts(
     hostname="localhost",
     memory_mib=16 << 10,
     processors=8,
@@ -26,7 +26,7 @@ _SLOW = facts.Disk(path="/dev/sda", size=120 * 10**9, latencies=(1.0,) * 98 + (1
 
 def _asked(number: int, **changes: Any) -> rules.Asked:
     mine = {address: peer for address, peer in _PEERS.items() if address != f"192.0.2.{number}"}
-    told = _GOOD.model_copy(update={"peers": mine, **changes})
+    told = GOOD.model_copy(update={"peers": mine, **changes})
     return rules.Asked(name=f"cp-{number}", node=f"cp-{number}.lab.test", address=f"192.0.2.{number}", facts=told)
 
 
