@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -59,7 +59,7 @@ def _job(name: str, **overrides: str) -> Job:
         "members": tuple(f"{each}.lab.test" for each in _ALL), "live_checks": checks, "host_key": node.host_key,
         "live_host_key": node.host_key, "port": None, "user": "core", "private_key": "key", "log_directory": None,
     }  # fmt: skip
-    return cast("Job", Job.model_construct(**values))
+    return Job.model_construct(None, **values)
 
 
 async def _install(place: meeting.Meeting, job: Job, said: list[str], later: float = 0.0) -> str:
