@@ -49,6 +49,8 @@ class Meeting:
         self._newest = 0.0
         self._checking: asyncio.Task[None] | None = None
         self._warnings = ""
+        self.refused = False
+        """Whether nothing was installed on some."""
 
     @asynccontextmanager
     async def expecting(self, job: Job) -> AsyncGenerator[None]:
@@ -162,6 +164,7 @@ class Meeting:
         found = rules.found(cluster, [*machines.values(), *before], asked.overrides)
         table = rules.table({name: each for name, each in found.items() if each})
         wrong = sorted(name for name, each in found.items() if any(finding.level == "error" for finding in each))
+        self.refused = self.refused or bool(wrong)
         if not wrong:
             self._known |= machines
             self._warnings = f"live checks:\n{table}" if table else ""

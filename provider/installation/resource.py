@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gates.logs import gather
 from metal_ipi.provider.inputs import Problem
 from metal_ipi.provider.installation import machine
@@ -38,8 +39,10 @@ class Installation(ResourceType):
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
     inputs = Job
 
-    def __init__(self, pace: Pace | None = None, opener: Opener = open_driver) -> None:
-        self._pace, self._opener = pace or Pace(), opener
+    def __init__(
+        self, pace: Pace | None = None, opener: Opener = open_driver, failures: Failures | None = None
+    ) -> None:
+        self._pace, self._opener, self._failures = pace or Pace(), opener, failures or Failures()
         self._rolls: dict[tuple[str, str], Roll] = defaultdict(
             lambda: Roll(gather=self._pace.gather, look=self._pace.look)
         )
@@ -147,6 +150,8 @@ class Installation(ResourceType):
             partial.update({**outputs, "generation": ""})
             await installer.boot_from_disk(outcome)
         except ProviderError as error:
+            if job.role == CONTROL_PLANE and self._meetings[(job.cluster, job.role)].refused:
+                self._failures.no_cluster = "the check of the control plane's live systems"
             raise await _with_logs(job, error) from error
         return outputs
 
