@@ -5,7 +5,7 @@ state=/run/metal-ipi
 
 lines() { jq -Rsc 'split("\n") | map(select(. != ""))'; }
 
-memory() { awk '/^MemTotal:/ {print int($2 / 1024)}' /proc/meminfo 2>/dev/null; }
+memory() { sed -nE 's/^MemTotal: +([0-9]+) kB$/\1/p' /proc/meminfo 2>/dev/null; } # KiB
 processors() { grep -c '^processor' /proc/cpuinfo 2>/dev/null; }
 
 # Whether the clock is synchronised, and by which source (chrony, chronyc(1): tracking).
@@ -42,7 +42,7 @@ disk() {
 resolved() {
     local name
     for name in $NAMES; do
-        jq -cn --arg name "$name" --argjson to "$(getent ahostsv4 "$name" | awk '{print $1}' | sort -u | lines)" '{($name): $to}'
+        jq -cn --arg name "$name" --argjson to "$(getent ahostsv4 "$name" | cut -d' ' -f1 | sort -u | lines)" '{($name): $to}'
     done | jq -sc 'add // {}'
 }
 
@@ -83,6 +83,6 @@ jq -cn --arg hostname "$(</proc/sys/kernel/hostname)" --arg memory "$(memory)" -
     --argjson clock "$(clock)" --argjson disk "$(disk)" \
     --argjson routes "$(ip -json route show default | jq -c 'map(.gateway // .dev)')" \
     --argjson names "$(resolved)" --argjson registries "$(registries)" --argjson peers "$(peers)" \
-    --argjson reverse "$(getent hosts "$ADDRESS" | awk '{print $2}' | lines)" '{
+    --argjson reverse "$(getent hosts "$ADDRESS" | sed -E 's/^[^ ]+ +([^ ]+).*/\1/' | lines)" '{
         $hostname, $clock, $disk, $routes, $names, $registries, $peers, $reverse,
-        memoryMib: ($memory | tonumber? // null), processors: ($processors | tonumber? // null)}'
+        memoryMib: ($memory | (tonumber / 1024 | floor)? // null), processors: ($processors | tonumber? // null)}'
