@@ -75,6 +75,7 @@ def test_machines_that_do_not_fit_are_told_before_anything_is_written(site: Proj
     told = site.make("up", fails=True).text
     names = [f"{_STACK}-control-plane-{number}" for number in range(3)]
     assert f"live checks: nothing is installed, because of {', '.join(names)}" in told
+    assert "because the check of the control plane's live systems failed" in told, "no gate waits for its timeout"
     assert "error    clock: its clock is 60 s ahead of the other machines'" in told
     assert f"DHCP or the DNS calls it node, and {names[2]} too" in told
     assert f"packets of 1500 bytes, which its MTU allows, do not get to {names[2]} and back" in told
