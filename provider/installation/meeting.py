@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from metal_ipi.provider import backoff
@@ -72,6 +72,9 @@ class Meeting:
 
         Raises ProviderError where nothing is installed, and NotYet or WrongHostKey where it cannot be asked now.
         """
+        if job.live_checks is None:  # its installer is of a run that wanted it to be checked
+            await self._tell(job, [_GO])
+            return
         verdict = asyncio.get_running_loop().create_future()
         self._held[job.hostname], self._verdicts[job.hostname] = job, verdict
         self._newest = backoff.clock.now()
@@ -84,14 +87,15 @@ class Meeting:
         if warnings := self._warnings:
             self._warnings = ""
             await say(warnings)
-        lines = [said] if said == _GO else [said.splitlines()[0], _REMEDY]
-        text = "".join(f"{line}\n" for line in lines)
-        await run(
-            job.installing, job.access(), f"sudo -n sh -c 'cat >{_VERDICT}.new && mv {_VERDICT}.new {_VERDICT}'", text
-        )
+        await self._tell(job, [said] if said == _GO else [said.splitlines()[0], _REMEDY])
         if said != _GO:
             raise ProviderError(f"{said}\n{_REMEDY}")
         self._begun.discard(job.hostname)
+
+    @staticmethod
+    async def _tell(job: Job, lines: Sequence[str]) -> None:
+        command = f"sudo -n sh -c 'cat >{_VERDICT}.new && mv {_VERDICT}.new {_VERDICT}'"
+        await run(job.installing, job.access(), command, "".join(f"{line}\n" for line in lines))
 
     async def _check(self) -> None:
         """Check those that are there when it is time; those that come meanwhile are checked after them."""

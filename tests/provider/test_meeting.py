@@ -51,9 +51,9 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> _Hosts:
     return found
 
 
-def _job(name: str, **overrides: str) -> Job:
+def _job(name: str, *, checked: bool = True, **overrides: str) -> Job:
     node = GateNode(name=name, address="192.0.2.1", host_key="ssh-ed25519 A")
-    checks = LiveChecksArgs(release="4.19.0", overrides=overrides)
+    checks = LiveChecksArgs(release="4.19.0", overrides=overrides) if checked else None
     values = {
         "hostname": name, "node": f"{name}.lab.test", "address": "192.0.2.1", "role": "control-plane",
         "members": tuple(f"{each}.lab.test" for each in _ALL), "live_checks": checks, "host_key": node.host_key,
@@ -144,3 +144,9 @@ async def test_one_that_failed_on_its_way_holds_the_others_back(hosts: _Hosts) -
 
 async def test_nobody_waits_for_one_that_is_not_begun_with(hosts: _Hosts) -> None:
     assert await _install(meeting.Meeting(gather=10, look=0.5), _job("cp-0"), []) == "installed"
+
+
+async def test_one_that_is_not_to_be_checked_any_more_goes_on(hosts: _Hosts) -> None:
+    place = meeting.Meeting(gather=10, look=0.5)
+    assert await _install(place, _job("cp-0", checked=False), []) == "installed"
+    assert hosts.verdicts == {"cp-0": "go\n"} and not hosts.probes
