@@ -102,15 +102,22 @@ class Meeting:
         while self._held:
             await self._gathered()
             jobs = dict(self._held)
-            answers = await asyncio.gather(*(self._ask(job, jobs) for job in jobs.values()))
-            told = dict(zip(jobs, answers, strict=True))
-            if away := {name: each for name, each in told.items() if isinstance(each, NotYet | WrongHostKey)}:
-                for name, why in away.items():  # the others go on being held
-                    self._end(name, why)
-            else:
-                self._judge(jobs, {name: each for name, each in told.items() if isinstance(each, facts.Facts | str)})
+            try:
+                await self._check_all(jobs)
+            except Exception as error:  # told by those that wait, who would wait for ever
+                for name in jobs:
+                    self._end(name, error)
             while any(verdict.done() for verdict in self._verdicts.values()):
                 await backoff.clock.sleep(self._look)
+
+    async def _check_all(self, jobs: Mapping[str, Job]) -> None:
+        answers = await asyncio.gather(*(self._ask(job, jobs) for job in jobs.values()))
+        told = dict(zip(jobs, answers, strict=True))
+        away = {name: each for name, each in told.items() if isinstance(each, NotYet | WrongHostKey)}
+        for name, why in away.items():  # the others go on being held
+            self._end(name, why)
+        if not away:
+            self._judge(jobs, {name: each for name, each in told.items() if isinstance(each, facts.Facts | str)})
 
     async def _gathered(self) -> None:
         while True:
@@ -176,7 +183,7 @@ class Meeting:
             said = f"live checks: nothing is installed, because of {', '.join(wrong)}"
             self._end(name, (said if number else f"{said}\n{table}") if wrong else _GO)
 
-    def _end(self, name: str, what: str | NotYet | WrongHostKey) -> None:
+    def _end(self, name: str, what: str | Exception) -> None:
         verdict = self._verdicts.get(name)
         if verdict is None or verdict.done():  # nobody waits any more
             return

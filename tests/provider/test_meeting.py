@@ -51,9 +51,9 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> _Hosts:
     return found
 
 
-def _job(name: str, *, checked: bool = True, **overrides: str) -> Job:
+def _job(name: str, overrides: dict[str, str] | None = None, *, checked: bool = True) -> Job:
     node = GateNode(name=name, address="192.0.2.1", host_key="ssh-ed25519 A")
-    checks = LiveChecksArgs(release="4.19.0", overrides=overrides) if checked else None
+    checks = LiveChecksArgs(release="4.19.0", overrides=overrides or {}) if checked else None
     values = {
         "hostname": name, "node": f"{name}.lab.test", "address": "192.0.2.1", "role": "control-plane",
         "members": tuple(f"{each}.lab.test" for each in _ALL), "live_checks": checks, "host_key": node.host_key,
@@ -82,11 +82,11 @@ async def _install(place: meeting.Meeting, job: Job, said: list[str], later: flo
         return str(error)
 
 
-async def _all(hosts: _Hosts, said: list[str], **overrides: str) -> list[str]:
+async def _all(hosts: _Hosts, said: list[str], overrides: dict[str, str] | None = None) -> list[str]:
     place = meeting.Meeting(gather=10, look=0.5)
     return list(
         await asyncio.gather(
-            *(_install(place, _job(name, **overrides), said, 30.0 * number) for number, name in enumerate(_ALL))
+            *(_install(place, _job(name, overrides), said, 30.0 * number) for number, name in enumerate(_ALL))
         )
     )
 
@@ -109,7 +109,7 @@ async def test_an_error_of_one_holds_all_back(hosts: _Hosts) -> None:
 async def test_an_overridden_error_is_told_once_with_its_reason(hosts: _Hosts) -> None:
     hosts.wrong["cp-1"] = {"routes": []}
     said: list[str] = []
-    found = await _all(hosts, said, **{"default-route": "the site has none"})
+    found = await _all(hosts, said, {"default-route": "the site has none"})
     assert found == ["installed"] * 3
     (told,) = said
     assert "warning  default-route: it has no default route (overridden: the site has none)" in told
@@ -150,3 +150,9 @@ async def test_one_that_is_not_to_be_checked_any_more_goes_on(hosts: _Hosts) -> 
     place = meeting.Meeting(gather=10, look=0.5)
     assert await _install(place, _job("cp-0", checked=False), []) == "installed"
     assert hosts.verdicts == {"cp-0": "go\n"} and not hosts.probes
+
+
+async def test_nobody_waits_for_a_check_that_broke(hosts: _Hosts) -> None:
+    hosts.raises["cp-0"] = [RuntimeError("broken")]
+    with pytest.raises(RuntimeError, match="broken"):
+        await _install(meeting.Meeting(gather=10, look=0.5), _job("cp-0"), [])
