@@ -81,6 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
     add("outside", _outside, "print which names were looked up in a lab that is disconnected, and what was sent out")
     add("routes", _routes, "print what the facility's router holds, as JSON")
+    quirk = add("quirk", _quirk, "what is wrong with the system of a rack's simulated server; nothing given: nothing")
+    quirk.add_argument("server", help="its name")
+    quirk.add_argument("--clock-ahead", type=float, default=0.0, metavar="SECONDS", help="of its clock")
+    quirk.add_argument("--mtu", type=int, default=1500, help="of its network card (bytes)")
+    quirk.add_argument("--host-name", default="", dest="hostname", help="what DHCP calls it")
     _add_rack({name: add(name, _ask_rack, text) for name, text in _RACK.items()})
     run = add("run", _run, "run a command inside the lab's network")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...")
@@ -218,6 +223,21 @@ def _facts(arguments: argparse.Namespace) -> int:
     layout = Layout.of(arguments.state)
     facts.require(layout)
     print(json.dumps(json.loads(layout.facts.read_text()), indent=2))
+    return 0
+
+
+def _quirk(arguments: argparse.Namespace) -> int:
+    from lab import facts
+    from lab.machines.simulated.quirks import Quirks, save
+
+    layout = Layout.of(arguments.state)
+    known = facts.require(layout)
+    servers = {each.name: each.uuid for each in known.rack.servers} if known.rack else {}
+    if arguments.server not in servers or known.machines != "simulated":
+        there = ", ".join(servers) if known.machines == "simulated" else ""
+        raise LabError(f"there is no simulated server {arguments.server}; there are {there or 'none'}")
+    found = Quirks(clock_ahead=arguments.clock_ahead, mtu=arguments.mtu, hostname=arguments.hostname)
+    save(layout.state / "machines" / servers[arguments.server], found)
     return 0
 
 

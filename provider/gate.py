@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import GateFailed
+from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gates import Check, Observation
 from metal_ipi.provider.gates.causes import recognise
 from metal_ipi.provider.gates.logs import gather
@@ -37,9 +38,8 @@ class Gate(ResourceType):
     # All nodes with their host keys and consoles, in the state's inputs already.
     hidden_inputs = frozenset({"spec"})
 
-    def __init__(self) -> None:
-        self._aborted_by: str | None = None
-        """The gate whose failure ends all waiting; a plugin lives as long as one update."""
+    def __init__(self, failures: Failures | None = None) -> None:
+        self._failures = failures or Failures()
         self._failed_gates: set[str] = set()
         """The names of all that failed."""
 
@@ -83,7 +83,7 @@ class Gate(ResourceType):
             if not seen.passed and (failed := self._hopeless(inputs)):
                 raise GateFailed(
                     f"gate {context.name} ({inputs['kind']}) gave up after {backoff.elapsed:.0f} s, "
-                    f"because gate {failed} failed\n  last seen: {seen.text}"
+                    f"because {failed} failed\n  last seen: {seen.text}"
                 )
             await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
             await backoff.pause()
@@ -94,15 +94,15 @@ class Gate(ResourceType):
         }
 
     def _hopeless(self, inputs: Values) -> str | None:
-        """The gate whose failure makes further waiting useless."""
-        if self._aborted_by is not None:
-            return self._aborted_by
-        return next((name for name in inputs.get("givesUpWith") or () if name in self._failed_gates), None)
+        """Whose failure makes further waiting useless."""
+        if self._failures.no_cluster is not None:
+            return self._failures.no_cluster
+        return next((f"gate {name}" for name in inputs.get("givesUpWith") or () if name in self._failed_gates), None)
 
     async def _failed(self, context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
         self._failed_gates.add(context.name)
-        if inputs.get("aborts") and self._aborted_by is None:
-            self._aborted_by = context.name
+        if inputs.get("aborts") and self._failures.no_cluster is None:
+            self._failures.no_cluster = f"gate {context.name}"
         return await _failure(context, inputs, seen, how)
 
 

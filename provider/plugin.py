@@ -22,6 +22,7 @@ from metal_ipi.provider.cost import function as cost
 from metal_ipi.provider.dns_records import DnsRecords
 from metal_ipi.provider.ephemeral_machine import EphemeralMachine
 from metal_ipi.provider.errors import InitFailed, InvalidInputs
+from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gate import Gate
 from metal_ipi.provider.inputs import Problem
 from metal_ipi.provider.installation import Installation
@@ -48,6 +49,7 @@ class MetalIpiProvider(sdk.Provider):
     """All resource types behind one provider."""
 
     def __init__(self, log: Log | None = None) -> None:
+        failures = Failures()
         types: list[ResourceType] = [
             ClusterKeys(),
             ServiceCredentials(),
@@ -59,9 +61,9 @@ class MetalIpiProvider(sdk.Provider):
             SpotMachine(),
             RedfishMachine(),
             IronicMachine(),
-            Gate(),
+            Gate(failures),
             Removal(),
-            Installation(),
+            Installation(failures=failures),
             NodeMarks(),
             Preflight(),
         ]

@@ -51,7 +51,7 @@ from metal_ipi.provider.resources.installation import (
 )
 from metal_ipi.provider.resources.ironic_machine import IronicMachine, IronicMachineArgs
 from metal_ipi.provider.resources.lifetime import Lifetime, LifetimeArgs
-from metal_ipi.provider.resources.live_system import LiveFileArgs, LiveSystemArgs
+from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveFileArgs, LiveSystemArgs
 from metal_ipi.provider.resources.mirror import Mirror, MirrorArgs
 from metal_ipi.provider.resources.node_marks import NodeMarks, NodeMarksArgs, NodeMarksOfNode, TaintArgs
 from metal_ipi.provider.resources.preflight import Preflight
@@ -104,6 +104,7 @@ __all__ = [
     "LentServerArgs",
     "Lifetime",
     "LifetimeArgs",
+    "LiveChecksArgs",
     "LiveFileArgs",
     "LiveSystemArgs",
     "LocalVmArgs",

@@ -30,7 +30,7 @@ def conflicts(settings: Settings) -> list[Problem]:
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), _size(settings)),
-        *(_addresses(settings), _announced_ingress(settings), _platform(settings)),
+        *(_addresses(settings), _announced_ingress(settings), _platform(settings), _live_checks(settings)),
     )
     site = facility(settings)
     return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
@@ -60,6 +60,16 @@ def _size(settings: Settings) -> Found:
             str(count),
             f"OpenShift has larger control planes than 3 from 4.{_MORE_SINCE} on, and openshiftVersion is {release}",
             "have 3",
+        )
+
+
+def _live_checks(settings: Settings) -> Found:
+    if settings.preflight.live is not None and settings.boot.install is None:
+        yield (
+            "preflight.live",
+            "set",
+            "machines are checked before they are installed to disk, and boot.install is not set",
+            "set boot.install, or leave it out",
         )
 
 

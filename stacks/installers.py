@@ -26,6 +26,7 @@ from metal_ipi.provider.types import (
     ClusterCredentials,
     InstallationArgs,
     InstalledSystemArgs,
+    LiveChecksArgs,
     LiveFileArgs,
     LiveSystemArgs,
 )
@@ -216,6 +217,7 @@ class Installers:
             consent={node.name, node.hostname}.intersection(rules.consent) != set(),
             keep=rules.control_plane == "keep",
             disposable=self._base.stage.disposable,
+            live_checks=self._live_checks(),
             accept="empty" if own.accept == "empty" else "wipe",
             max_unavailable=rules.max_unavailable,
             members=members,
@@ -227,6 +229,19 @@ class Installers:
             log_directory=access.log_directory,
             timeout_seconds=settings.timeouts.machines_reachable + bootstraps,
             valid_hours=self._install.valid_hours,
+        )
+
+    def _live_checks(self) -> LiveChecksArgs | None:
+        """How machines are checked before anything is written; None where a stack does not ask for it."""
+        settings, fields = self._settings, self._settings.install_config
+        if settings.preflight.live is None:
+            return None
+        return LiveChecksArgs(
+            release=settings.openshift_version,
+            names=[f"{name}.{settings.domain}" for name in ("api", "api-int")],
+            registries=sorted({each.partition("/")[0] for one in fields.image_digest_sources for each in one.mirrors}),
+            authorities=fields.additional_trust_bundle,
+            overrides={str(name): why for name, why in settings.preflight.live.overrides.items()},
         )
 
     def _artifacts(self, name: str, files: Mapping[str, pulumi.Output[str]]) -> Artifacts:
@@ -254,6 +269,7 @@ class Installers:
                 network=self._base.site.network(node),
                 keyfiles=keyfiles,
                 authorities=self._settings.artifacts.authorities,
+                held=self._settings.preflight.live is not None,
             )
             return installer.live_config(
                 plan,

@@ -14,7 +14,7 @@ shopt -s nullglob inherit_errexit
 umask 022
 
 # shellcheck source=/dev/null
-. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256
+. /etc/metal-ipi/install.env # CLUSTER MACHINE GENERATION ACCEPT IMAGE_URL IMAGE_SHA256 HOLD
 rules=/etc/metal-ipi/install-rules.json
 pointer=/etc/metal-ipi/pointer.ign # there only if this live system bootstraps the cluster: docs/adr/0019
 by_mac=/etc/metal-ipi/network-by-mac # profiles with @MAC address@ for names of cards: docs/adr/0085
@@ -332,6 +332,19 @@ check_expiry() { # whoever published or started this says on the kernel's comman
         'run up again for a new one; if the clock is wrong, correct it' expired
 }
 
+# Whoever booted the machine looks at it here, together with the others (docs/adr/0095), and leaves `go`, or why not and
+# what to do, in the file.
+await_verdict() {
+    local verdict=$state/verdict reason remedy
+    [ -n "$HOLD" ] || return 0
+    step='waiting to be checked together with the other machines'
+    status held
+    until [ -e "$verdict" ]; do sleep 1; done
+    { read -r reason; read -r remedy || true; } <"$verdict"
+    rm -f "$verdict" # the next start is looked at again
+    [ "$reason" = go ] || fail "$reason" "$remedy"
+}
+
 fetch_image() {
     image=()
     if [ -z "$IMAGE_URL" ]; then
@@ -480,6 +493,7 @@ check_expiry
 choose_others
 check_others
 bind_network
+await_verdict
 fetch_image
 await_bootkube
 claim_device

@@ -179,6 +179,8 @@ class InstallPlan:
     """The same of a machine with networks of its own; not both."""
     authorities: tuple[str, ...] = ()
     """Certificates (PEM) of the boot server's authority, where that is none that every system trusts."""
+    held: bool = False
+    """Whether nothing is written before whoever booted the machine has looked at it."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
@@ -295,6 +297,7 @@ def install_values(plan: InstallPlan) -> str:
         "ACCEPT": plan.accept,
         "IMAGE_URL": image.url if image else "",
         "IMAGE_SHA256": image.sha256 if image else "",
+        "HOLD": "yes" if plan.held else "",
     }
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
 

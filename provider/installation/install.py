@@ -13,6 +13,7 @@ from metal_ipi.provider.installation import machine
 from metal_ipi.provider.installation.commands import boot_by_commands
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.installation.machine import Installed, Installing, Seen, Silent
+from metal_ipi.provider.installation.meeting import Meeting
 from metal_ipi.provider.installation.remote import Remote, missing_files, withdraw_files
 from metal_ipi.provider.resource import Context
 
@@ -32,6 +33,8 @@ class Pace:
     """Between the first looks at a machine, and after something new was seen of it."""
     look: float = 3.0
     """Between two looks at one of which nothing new is seen."""
+    newcomer: float = 10.0
+    """Without another machine that is held, until those that are there are checked."""
     gather: float = 0.5
     """For the machines of a pool to come together before the first one has its turn."""
     patience: float = 120.0
@@ -79,8 +82,10 @@ class _Lost:
 class Installer:
     """Installs one machine, whatever state it is in. A run that follows a killed one finds where that one was."""
 
-    def __init__(self, context: Context, job: Job, remote: Remote, pace: Pace) -> None:
+    def __init__(self, context: Context, job: Job, remote: Remote, pace: Pace, meeting: Meeting) -> None:
+        """`meeting`: where machines of its role that are held before anything is written come together."""
         self._context, self._status, self._job, self._remote, self._pace = context, context.status, job, remote, pace
+        self._meeting = meeting
         self._unusable: dict[str, str] = {}
         """Ways into the installer that are not to be taken any more, and why."""
         self._tried: dict[str, int] = {}
@@ -133,6 +138,10 @@ class Installer:
         `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
         so in an earlier run: what it stumbled over may be set right.
         """
+        async with self._meeting.expecting(self._job):
+            return await self._install(seen, underway=underway, again=again)
+
+    async def _install(self, seen: Seen, *, underway: bool, again: bool) -> Outcome:
         deadline = backoff.clock.now() + self._job.timeout_seconds
         via = _ORDER if underway else _FOUND
         inside = underway if isinstance(seen, Silent) else self._is_ours(seen, again=again)
@@ -229,6 +238,8 @@ class Installer:
                     return _Lost(
                         why=f"the live system of generation {seen.generation} came up", entry_failed=True, seen=seen
                     )
+                if seen.state == "held":
+                    await self._be_checked(seen)
                 if seen.state == "done":
                     return Outcome(device=seen.device, via=via, seen=seen)
                 if seen.state == "expired" and via in _NOT_OURS:
@@ -255,6 +266,16 @@ class Installer:
             if now >= deadline:
                 raise self._gave_up(f"was not installed within {job.timeout_seconds:g} s (last seen: {told})")
             await pauses.pause()
+
+    async def _be_checked(self, seen: Installing) -> None:
+        """Has a machine that waits for it checked together with the others of its role. Raises ProviderError where it
+        is held back."""
+        job = self._job
+        await self._status.live(f"{job.hostname}: {seen.step}")
+        try:
+            await self._meeting.attend(job, self._status.remark)
+        except (NotYet, WrongHostKey) as error:  # the next look tells what became of it
+            await self._status.live(f"{job.hostname} cannot be checked: {error}")
 
     async def boot_from_disk(self, done: Outcome) -> None:
         """Has the machine boot from its disk, now and from now on; returns once the live system is left."""

@@ -50,10 +50,12 @@ def refuse_unconsented(job: Job) -> None:
 class Reprovisioning:
     """One machine's turn. Every step finds out whether an earlier, killed run has done it."""
 
-    def __init__(self, context: Context, job: Job, remote: Remote, roll: Roll, pace: Pace) -> None:
+    def __init__(
+        self, context: Context, job: Job, remote: Remote, installer: Installer, *, roll: Roll, pace: Pace
+    ) -> None:
         self._context, self._job, self._remote, self._roll, self._pace = context, job, remote, roll, pace
         self._status = context.status
-        self._installer = Installer(context, job, remote, pace)
+        self._installer = installer
 
     async def run(self) -> Outcome:
         """Raises ProviderError, and leaves the machine where it was then."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gates.logs import gather
 from metal_ipi.provider.inputs import Problem
 from metal_ipi.provider.installation import machine
@@ -14,6 +15,7 @@ from metal_ipi.provider.installation.departure import leave
 from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
 from metal_ipi.provider.installation.install import Installer, Outcome, Pace
 from metal_ipi.provider.installation.machine import Installed, Seen, Silent
+from metal_ipi.provider.installation.meeting import Meeting
 from metal_ipi.provider.installation.node_object import NodeObject
 from metal_ipi.provider.installation.nodes import Cluster, Unreachable
 from metal_ipi.provider.installation.remote import Opener, Remote, open_remote, withdraw_files
@@ -37,12 +39,18 @@ class Installation(ResourceType):
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
     inputs = Job
 
-    def __init__(self, pace: Pace | None = None, opener: Opener = open_driver) -> None:
-        self._pace, self._opener = pace or Pace(), opener
+    def __init__(
+        self, pace: Pace | None = None, opener: Opener = open_driver, failures: Failures | None = None
+    ) -> None:
+        self._pace, self._opener, self._failures = pace or Pace(), opener, failures or Failures()
         self._rolls: dict[tuple[str, str], Roll] = defaultdict(
             lambda: Roll(gather=self._pace.gather, look=self._pace.look)
         )
         """The turns of each cluster's pools; a plugin lives as long as one update."""
+        self._meetings: dict[tuple[str, str], Meeting] = defaultdict(
+            lambda: Meeting(gather=self._pace.newcomer, look=self._pace.soon)
+        )
+        """Where the machines of a cluster's roles come together that are held."""
         self._unformed: set[str] = set()
         """The clusters of which this update says that they were not formed. States tell what an earlier one said."""
 
@@ -108,7 +116,7 @@ class Installation(ResourceType):
         remote = open_remote(context, job, self._opener)
         if context.given_up and job.role == WORKER and job.api is not None and old.get("installedAt"):
             cluster = Cluster(job.api, patience=self._pace.cluster)
-            await leave(job, cluster, Installer(context, job, remote, self._pace), context.status)
+            await leave(job, cluster, self._installer(context, job, remote), context.status)
         await remote.withdraw()
 
     async def _install(
@@ -128,7 +136,7 @@ class Installation(ResourceType):
         """Nothing of a cluster is to be kept, unless the machine turns out to have a node. `partial` is the state of
         one that is not finished: it tells whether the machine was installed, and may have joined since."""
         remote = open_remote(context, job, self._opener)
-        installer = Installer(context, job, remote, self._pace)
+        installer = self._installer(context, job, remote)
         underway = job.ordered and not again
         try:
             seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
@@ -142,6 +150,8 @@ class Installation(ResourceType):
             partial.update({**outputs, "generation": ""})
             await installer.boot_from_disk(outcome)
         except ProviderError as error:
+            if job.role == CONTROL_PLANE and self._meetings[(job.cluster, job.role)].refused:
+                self._failures.no_cluster = "the check of the control plane's live systems"
             raise await _with_logs(job, error) from error
         return outputs
 
@@ -177,9 +187,13 @@ class Installation(ResourceType):
         except Unreachable:
             return False
 
+    def _installer(self, context: Context, job: Job, remote: Remote) -> Installer:
+        return Installer(context, job, remote, self._pace, self._meetings[(job.cluster, job.role)])
+
     async def _reprovision(self, context: Context, job: Job, remote: Remote) -> Values:
         roll = self._rolls[(job.cluster, job.pool)]
-        return _outputs(job, await Reprovisioning(context, job, remote, roll, self._pace).run())
+        installer = self._installer(context, job, remote)
+        return _outputs(job, await Reprovisioning(context, job, remote, installer, roll=roll, pace=self._pace).run())
 
 
 def _recorded(old: Values, new: Values) -> str | None:

@@ -33,7 +33,7 @@ from metal_ipi.provider.given import LEFT_OUT, Given, GivenList, GivenMap, LateF
 from metal_ipi.provider.inputs import Conflict, Inputs
 from metal_ipi.provider.resources.base import Resource, computed
 from metal_ipi.provider.resources.credentials import ClusterCredentials
-from metal_ipi.provider.resources.live_system import LiveSystemArgs
+from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveSystemArgs
 from metal_ipi.provider.values import has_unknown
 
 
@@ -115,6 +115,8 @@ class InstallationArgs(Inputs):
     """SSH key, OpenSSH PEM. Secret."""
     live: LiveSystemArgs
     """What a running node goes over to in order to be installed again."""
+    live_checks: LiveChecksArgs | None = default()
+    """How it is checked in the live system; None: it is not, and its installer does not wait for that."""
     mac: Given[Mac | None] = default()
     """MAC address of the interface that boots; with `redfish` and `ironic`."""
     script: Given[Secret[BootScript] | None] = default()

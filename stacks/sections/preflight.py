@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from metal_ipi.stacks.sections.base import Section
+from metal_ipi.stacks.sections.base import Section, matching
 from metal_ipi.stacks.sections.forms import PathHere
 
 Check = Literal[
@@ -32,6 +32,35 @@ Check = Literal[
 ]
 
 
+LiveCheck = Literal[
+    "memory",
+    "processors",
+    "disk-size",
+    "disk-latency",
+    "clock",
+    "default-route",
+    "names",
+    "host-names",
+    "registries",
+    "mtu",
+    "network",
+    "hosts",
+]
+_Reason = Annotated[
+    str,
+    matching(r"\S[^\n]{2,199}", "it is no reason", "say in one line, of 3 to 200 characters, why it may be so"),
+]
+
+
+class LiveChecks(Section):
+    """How machines are checked in the live system that installs them, before anything is written to their disks."""
+
+    overrides: dict[LiveCheck, _Reason] = Field(
+        default_factory=dict[LiveCheck, _Reason],
+        description="checks whose errors are told as warnings: name → reason, which the state keeps",
+    )
+
+
 class Preflight(Section):
     """How a stack is checked before anything is ordered."""
 
@@ -47,6 +76,11 @@ class Preflight(Section):
         description="boot files up to this size (MiB) are fetched and their hashes computed; larger ones are asked for",
     )
 
+    live: LiveChecks | None = Field(
+        default=None,
+        description="check machines that are installed to disk in their live systems, together with the others of their"
+        " role, before anything is written; {} checks with nothing overridden",
+    )
     images: bool | None = Field(
         default=None,
         description="whether registries are asked, with the pull secret, for all images of the release; not set: where"

@@ -595,6 +595,35 @@ def test_a_bootkube_that_leaves_nothing_is_told(machine: Machine) -> None:
     assert remedy == "look at journalctl -u bootkube on the live system"
 
 
+@pytest.mark.parametrize(
+    ("verdict", "state"), [("go\n", "done"), ("live checks: its clock is late\nCorrect it\n", "failed")]
+)
+def test_nothing_is_written_before_somebody_has_looked_at_it(
+    machine: Machine, tmp_path: Path, verdict: str, state: str
+) -> None:
+    before = {disk.name: machine.digest(disk.name) for disk in _DISKS}
+
+    def look() -> None:
+        status = tmp_path / "run/metal-ipi/install.json"
+        while not (status.exists() and '"held"' in status.read_text()):
+            time.sleep(0.05)
+        held.append((machine.status["device"], {disk.name: machine.digest(disk.name) for disk in _DISKS}))
+        machine.write("run/metal-ipi/verdict", verdict)
+
+    held: list[tuple[str, dict[str, str]]] = []
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    result = machine.run(held=True)
+    watcher.join(10)
+
+    assert machine.status["state"] == state, result.stderr
+    assert held == [("/disks/sda", before)]
+    assert not (tmp_path / "run/metal-ipi/verdict").exists(), "the next start is looked at again"
+    if state == "failed":
+        assert (machine.status["reason"], machine.status["remedy"]) == tuple(verdict.splitlines())
+        assert {disk.name: machine.digest(disk.name) for disk in _DISKS} == before
+
+
 # --- networks ------------------------------------------------------------------------------------------------------
 
 _PROFILES = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +38,22 @@ def _outside(site: Project) -> dict[str, Any]:
     return json.loads(site.lab("outside"))
 
 
+def _written(disk: Path) -> bool:
+    """Whether anything but zeros is on a disk, which is a file with holes."""
+    with disk.open("rb") as file:
+        end, offset = file.seek(0, os.SEEK_END), 0
+        while offset < end:
+            try:
+                offset = os.lseek(file.fileno(), offset, os.SEEK_DATA)
+            except OSError:  # nothing but a hole from here on
+                return False
+            file.seek(offset)
+            if any(file.read(1 << 16)):
+                return True
+            offset += 1 << 16
+    return False
+
+
 def test_an_image_that_the_registry_lacks_is_told_before_power_is_on(site: Project) -> None:
     site.start_lab()
     links = site.layout.mirror / "images/docker/registry/v2/repositories/openshift/release/_manifests/revisions/sha256"
@@ -48,6 +66,24 @@ def test_an_image_that_the_registry_lacks_is_told_before_power_is_on(site: Proje
     assert _outside(site)["outside"] == ["quay.io"], "the place itself was asked last"
     hidden.rename(lost)
     site.assert_down()
+
+
+def test_machines_that_do_not_fit_are_told_before_anything_is_written(site: Project) -> None:
+    site.start_lab()
+    site.lab("quirk", "server-1", "--clock-ahead", "60", "--host-name", "node")
+    site.lab("quirk", "server-2", "--mtu", "1400", "--host-name", "node")
+    told = site.make("up", fails=True).text
+    names = [f"{_STACK}-control-plane-{number}" for number in range(3)]
+    assert f"live checks: nothing is installed, because of {', '.join(names)}" in told
+    assert "because the check of the control plane's live systems failed" in told, "no gate waits for its timeout"
+    assert "error    clock: its clock is 60 s ahead of the other machines'" in told
+    assert f"DHCP or the DNS calls it node, and {names[2]} too" in told
+    assert f"packets of 1500 bytes, which its MTU allows, do not get to {names[2]} and back" in told
+    assert "memory: it has 2.0 GiB of memory" in told and "(overridden: machines of the lab have 2 GiB)" in told
+    disks = [path for path in (site.layout.state / "machines").glob("*/disks/*") if path.is_file()]
+    assert len(disks) >= 6 and not [path.name for path in disks if _written(path)]
+    for number in (1, 2):
+        site.lab("quirk", f"server-{number}")
 
 
 def test_it_is_installed_and_asks_nobody_outside(site: Project) -> None:

@@ -260,6 +260,8 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("artifacts.bootBaseUrl", "tftp://boot/x", "artifacts.bootBaseUrl", "it is no http(s) URL", "the firmware"),
     ("install.distribution", "rke", "install.distribution", "it should be 'openshift' or 'okd'", "openshift or okd"),
     ("install.pullSecret", "hunter2", "install.pullSecret", 'JSON with an object "auths"', "console.redhat.com"),
+    ("preflight.live", {"overrides": {"a": "why"}}, "preflight.live.overrides.a.[key]", "it should be", "correct"),
+    ("preflight.live", {"overrides": {"mtu": "x"}}, "preflight.live.overrides.mtu", "no reason", "3 to 200 characters"),
     ("install.releaseImage", "quay.io/a/b:4.19", "install.releaseImage", "no image by its digest", "oc adm release"),
     ("install.pullSecret", '{"auths":[]}', "install.pullSecret", "it is no pull secret", "--secret"),
     ("ssh", {"authorizedKeys": ["ssh-dss AAAA"]}, "ssh.authorizedKeys", "no SSH public key", "content of a .pub file"),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from lab.machines.base import BootOrder, MachineSpec, Power, network_only, run
 from lab.machines.simulated.fetch import Downloads
-from lab.machines.simulated.machine import Machine, saved
+from lab.machines.simulated.machine import Machine
+from lab.machines.simulated.record import saved
 from lab.machines.simulated.surroundings import Surroundings
 
 RANGES = ("198.51.100.0/24", "203.0.113.0/24", "198.18.0.0/15")

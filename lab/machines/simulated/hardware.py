@@ -16,16 +16,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 
 from lab.machines.simulated import root as roots
-from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, installer, power
+from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, installer, network, power
 
 _log = logging.getLogger(__name__)
 _SOCKET = "hardware"
 _PROGRAMS: dict[str, Callable[[Call, Host], Awaitable[Answer]]] = {
+    "chronyc": network.chronyc,
     "coreos-installer": installer.coreos_installer,
+    "date": network.date,
     "dd": block.dd,
+    "ip": network.ip,
     "kexec": power.kexec,
     "lsblk": block.lsblk,
     "mount": block.mount,
+    "ping": network.ping,
     "poweroff": power.reboot_or_poweroff,
     "reboot": power.reboot_or_poweroff,
     "systemctl": power.systemctl,

@@ -13,10 +13,9 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import httpx
-from pydantic import TypeAdapter
 
 from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, cards, network_only
-from lab.machines.simulated import fetch, host_network, root, ssh, unitfile
+from lab.machines.simulated import fetch, host_network, quirks, record, root, ssh, unitfile
 from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
 from lab.machines.simulated.firmware import Firmware, download
@@ -36,8 +35,6 @@ _FAREWELL = 0.1
 """Seconds between the wish to reboot and the end of sessions: who wishes it by SSH is told that it was heard."""
 _MARK = "LAB_ADDRESS"
 """In the environment of a machine's processes."""
-_RECORD = "machine.json"
-_SPEC = TypeAdapter(MachineSpec)
 
 
 class Machine:
@@ -105,8 +102,8 @@ class Machine:
 
     async def resume(self) -> None:
         """After a restart of the lab's process: what was up is served again from its directory."""
-        record = json.loads((self._directory / _RECORD).read_text())
-        state, known = record["state"], record.get("system")
+        told = json.loads((self._directory / record.NAME).read_text())
+        state, known = told["state"], told.get("system")
         if state == "up" and known is not None:
             self._console.line("systemd[1]: resumed")
             boot = known["boot"] and self._directory / known["boot"]
@@ -183,17 +180,17 @@ class Machine:
 
     def _remember(self, state: _State) -> None:
         self._state = state
-        path = self._directory / _RECORD
+        path = self._directory / record.NAME
         fresh = path.with_suffix(".new")
-        record: dict[str, Any] = {"state": state, "spec": asdict(self.spec)}
+        told: dict[str, Any] = {"state": state, "spec": asdict(self.spec)}
         if state == "up" and self._system is not None:
             boot = self._system.boot
-            record["system"] = {
+            told["system"] = {
                 "root": str(self._system.root.relative_to(self._directory)),
                 "boot": str(boot.relative_to(self._directory)) if boot else "",
                 "ipv6": self._ipv6,
             }
-        fresh.write_text(json.dumps(record))
+        fresh.write_text(json.dumps(told))
         fresh.replace(path)
 
     # The boot, step by step
@@ -208,7 +205,7 @@ class Machine:
                 self._console.line(f"Command line: {' '.join(kernel.arguments)}")
                 links = self._network(kernel)
                 directory = await self._root(kernel)
-            boot_id = self._proc(directory, kernel)
+            boot_id = self._proc(directory, kernel, self.spec)
             host_network.populate(directory, cards(self.spec), links)
             host_network.populate_ipv6(directory, self.spec.ipv6 if self._ipv6 else None)
             await Provision(kernel, directory, self.address, self._around, self._console.line).run(boot_id)
@@ -282,7 +279,7 @@ class Machine:
         return found.head.decode(errors="replace")
 
     @staticmethod
-    def _proc(directory: Path, kernel: Kernel) -> str:
+    def _proc(directory: Path, kernel: Kernel, spec: MachineSpec) -> str:
         """What is to be read of the kernel; the result is its boot id."""
         boot_id = str(uuid4())
         (directory / "proc/cmdline").write_text(" ".join(kernel.arguments) + "\n")
@@ -290,6 +287,8 @@ class Machine:
         (directory / "proc/uptime").write_text("90.00 90.00\n")
         (directory / "proc/sys/crypto").mkdir(exist_ok=True)
         (directory / "proc/sys/crypto/fips_enabled").write_text(f"{int('fips=1' in kernel.arguments)}\n")
+        (directory / "proc/meminfo").write_text(f"MemTotal: {spec.memory_mib << 10} kB\n")
+        (directory / "proc/cpuinfo").write_text("".join(f"processor\t: {each}\n\n" for each in range(spec.cpus)))
         root_device = "/dev/disk/by-partlabel/root / ext4 rw 0 0" if kernel.installed else "tmpfs / tmpfs rw 0 0"
         (directory / "proc/mounts").write_text(f"{root_device}\n")
         (directory / "proc/sys/kernel/random/boot_id").write_text(boot_id + "\n")
@@ -300,7 +299,9 @@ class Machine:
         path = directory / "etc/hostname"
         return System(
             root=directory,
-            hostname=(path.read_text().strip() if path.exists() else "") or self.spec.hostname,
+            hostname=(path.read_text().strip() if path.exists() else "")
+            or quirks.load(self._directory).hostname
+            or self.spec.hostname,
             variables={_MARK: self.address, "LAB_ADDRESS_IPV6": self._ipv6, "LAB_WIRE": _wire(self.spec)},
             filesystems=self._disks.filesystems if self.spec.disks else None,
             boot=boot or None,
@@ -312,6 +313,7 @@ class Machine:
         self._units = units = Units(system, self._console.line)
         host = Host(
             spec=self.spec,
+            directory=self._directory,
             around=self._around,
             root=system.root,
             disks=self._disks,
@@ -343,11 +345,3 @@ def _wire(spec: MachineSpec) -> str:
             return f"{each.address}/{each.prefix} {each.gateway}"
     _, _, third, fourth = spec.addresses[0].address.split(".")
     return f"169.254.{third}.{fourth}/32 {plan.BGP_PEERS[0]}"
-
-
-def saved(directory: Path) -> MachineSpec | None:
-    """The specification of a machine that a former process had; None for a directory without it."""
-    path = directory / _RECORD
-    if not path.exists():
-        return None
-    return _SPEC.validate_python(json.loads(path.read_text())["spec"])

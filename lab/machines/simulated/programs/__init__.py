@@ -51,6 +51,8 @@ class Host:
     """The machine that programs run on."""
 
     spec: MachineSpec
+    directory: Path
+    """What is kept of the machine."""
     around: Surroundings
     root: Path
     disks: Disks

@@ -1,0 +1,40 @@
+"""What is wrong with a simulated machine's system, by request: its clock, its network, the name that DHCP gives it.
+
+It is a file in the machine's directory, which is read at each question: `python -m lab quirk` writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+_FILE = "quirks.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quirks:
+    """Without any, all is well."""
+
+    clock_ahead: float = 0.0
+    """Seconds that its clock is ahead; it is not synchronised then."""
+    mtu: int = 1500
+    """Of its network card, bytes."""
+    hostname: str = ""
+    """What DHCP calls it; empty: by its own name."""
+
+
+_QUIRKS = TypeAdapter(Quirks)
+
+
+def load(directory: Path) -> Quirks:
+    """Those of the machine that is kept in a directory."""
+    path = directory / _FILE
+    return _QUIRKS.validate_json(path.read_bytes()) if path.exists() else Quirks()
+
+
+def save(directory: Path, quirks: Quirks) -> None:
+    """Have a machine, which there may never have been, get them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / _FILE).write_bytes(_QUIRKS.dump_json(quirks))

@@ -1,0 +1,193 @@
+"""Where the machines of one role that are held in their live systems come together, and what becomes of them there.
+
+The engine runs so many resources at once as it likes, so nobody may wait for a machine that is not begun with: those
+that are there are checked when all that are begun with are there, and none came for a while. What machines told that
+were checked before in the same run stays known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from metal_ipi.provider import backoff
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.gates.ssh import CommandFailed, NotYet, WrongHostKey, run
+from metal_ipi.provider.installation.inputs import CONTROL_PLANE, Job
+from metal_ipi.provider.live_checks import facts, rules
+from metal_ipi.provider.resources.live_system import LiveChecksArgs
+
+Say = Callable[[str], Awaitable[None]]
+_PROBE_SECONDS = 300.0
+_PEERS = 10
+"""So many others each machine asks: in large pools not every pair is tried."""
+_VERDICT = "/run/metal-ipi/verdict"
+_GO = "go"
+_REMEDY = (
+    "Correct it, or have it taken for a warning, with the reason, in metal-ipi:preflight.live.overrides; the same"
+    " command goes on"
+)
+
+
+class Meeting:
+    """The machines of one role of a cluster, in one run."""
+
+    def __init__(self, *, gather: float, look: float) -> None:
+        """`gather`: seconds without a newcomer after which nobody is waited for who is not begun with. `look`: between
+        two looks."""
+        self._gather, self._look = gather, look
+        self._begun: set[str] = set()
+        """Host names of those that are on their way into the live system, or held there."""
+        self._failed: set[str] = set()
+        self._held: dict[str, Job] = {}
+        self._known: dict[str, rules.Asked] = {}
+        self._verdicts: dict[str, asyncio.Future[str]] = {}
+        """By host name, what is to become of one that is held: `go`, or why nothing is installed."""
+        self._newest = 0.0
+        self._checking: asyncio.Task[None] | None = None
+        self._warnings = ""
+        self.refused = False
+        """Whether nothing was installed on some."""
+
+    @asynccontextmanager
+    async def expecting(self, job: Job) -> AsyncGenerator[None]:
+        """As long as a machine is being installed."""
+        self._failed.discard(job.hostname)
+        if job.live_checks is not None:
+            self._begun.add(job.hostname)
+        try:
+            yield
+        except BaseException:
+            if job.hostname in self._begun:
+                self._failed.add(job.hostname)
+            raise
+        finally:
+            self._begun.discard(job.hostname)
+
+    async def attend(self, job: Job, say: Say) -> None:
+        """Have a machine that is held checked with the others, and tell it what is to become of it.
+
+        Raises ProviderError where nothing is installed, and NotYet or WrongHostKey where it cannot be asked now.
+        """
+        if job.live_checks is None:  # its installer is of a run that wanted it to be checked
+            await self._tell(job, [_GO])
+            return
+        verdict = asyncio.get_running_loop().create_future()
+        self._held[job.hostname], self._verdicts[job.hostname] = job, verdict
+        self._newest = backoff.clock.now()
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._check())
+        try:
+            said = str(await verdict)
+        finally:
+            del self._held[job.hostname], self._verdicts[job.hostname]
+        if warnings := self._warnings:
+            self._warnings = ""
+            await say(warnings)
+        await self._tell(job, [said] if said == _GO else [said.splitlines()[0], _REMEDY])
+        if said != _GO:
+            raise ProviderError(f"{said}\n{_REMEDY}")
+        self._begun.discard(job.hostname)
+
+    @staticmethod
+    async def _tell(job: Job, lines: Sequence[str]) -> None:
+        command = f"sudo -n sh -c 'cat >{_VERDICT}.new && mv {_VERDICT}.new {_VERDICT}'"
+        await run(job.installing, job.access(), command, "".join(f"{line}\n" for line in lines))
+
+    async def _check(self) -> None:
+        """Check those that are there when it is time; those that come meanwhile are checked after them."""
+        while self._held:
+            await self._gathered()
+            jobs = dict(self._held)
+            try:
+                await self._check_all(jobs)
+            except Exception as error:  # told by those that wait, who would wait for ever
+                for name in jobs:
+                    self._end(name, error)
+            while any(verdict.done() for verdict in self._verdicts.values()):
+                await backoff.clock.sleep(self._look)
+
+    async def _check_all(self, jobs: Mapping[str, Job]) -> None:
+        answers = await asyncio.gather(*(self._ask(job, jobs) for job in jobs.values()))
+        told = dict(zip(jobs, answers, strict=True))
+        away = {name: each for name, each in told.items() if isinstance(each, NotYet | WrongHostKey)}
+        for name, why in away.items():  # the others go on being held
+            self._end(name, why)
+        if not away:
+            self._judge(jobs, {name: each for name, each in told.items() if isinstance(each, facts.Facts | str)})
+
+    async def _gathered(self) -> None:
+        while True:
+            quiet = backoff.clock.now() - self._newest
+            if not self._begun - self._held.keys() and (quiet >= self._gather or not self._absent()):
+                return
+            await backoff.clock.sleep(self._look)
+
+    def _absent(self) -> set[str]:
+        """Members of the role that were not seen in this run; they may run already."""
+        members = {member for job in self._held.values() for member in job.members}
+        return members - {job.node for job in self._held.values()} - {each.node for each in self._known.values()}
+
+    async def _ask(self, job: Job, jobs: Mapping[str, Job]) -> facts.Facts | str | NotYet | WrongHostKey:
+        """What a machine tells; or why it cannot, for good (a text) or now."""
+        asked = job.live_checks or LiveChecksArgs(release="")
+        names = sorted(jobs)
+        place = names.index(job.hostname)
+        others = [*names[place + 1 :], *names[:place]][:_PEERS]
+        values = {
+            "NAMES": " ".join(asked.names),
+            "REGISTRIES": " ".join(asked.registries),
+            "PEERS": " ".join(jobs[name].address for name in others),
+            "ADDRESS": job.address,
+            "AUTHORITIES": asked.authorities or "",
+        }
+        script = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + facts.PROBE.read_text()
+        try:
+            before = time.time()
+            now = float(await run(job.installing, job.access(), "date +%s.%N"))
+            after = time.time()
+            text = await run(job.installing, job.access(), "sudo -n bash -s", script, timeout=_PROBE_SECONDS)
+            return facts.parse(text, ahead=now - (before + after) / 2, uncertain=(after - before) / 2)
+        except (CommandFailed, ValueError) as error:
+            return f"it does not tell what it is asked: {error}"
+        except (NotYet, WrongHostKey) as error:
+            return error
+
+    def _judge(self, jobs: Mapping[str, Job], told: Mapping[str, facts.Facts | str]) -> None:
+        machines = {
+            name: rules.Asked(name=name, node=job.node, address=job.address, facts=answer)
+            for name, job in jobs.items()
+            if not isinstance(answer := told[name], str)
+        }
+        lost = {name: answer for name, answer in told.items() if isinstance(answer, str)}
+        one = next(iter(jobs.values()))
+        asked = one.live_checks or LiveChecksArgs(release="")
+        cluster = rules.Cluster(
+            role=one.role,
+            release=asked.release,
+            alone=one.role == CONTROL_PLANE and len(one.members) == 1,
+            missing={**dict.fromkeys(self._failed - jobs.keys(), rules.NOT_THERE), **lost},
+        )
+        before = [each for name, each in self._known.items() if name not in jobs]
+        found = rules.found(cluster, [*machines.values(), *before], asked.overrides)
+        table = rules.table({name: each for name, each in found.items() if each})
+        wrong = sorted(name for name, each in found.items() if any(finding.level == "error" for finding in each))
+        self.refused = self.refused or bool(wrong)
+        if not wrong:
+            self._known |= machines
+            self._warnings = f"live checks:\n{table}" if table else ""
+        for number, name in enumerate(sorted(jobs)):
+            said = f"live checks: nothing is installed, because of {', '.join(wrong)}"
+            self._end(name, (said if number else f"{said}\n{table}") if wrong else _GO)
+
+    def _end(self, name: str, what: str | Exception) -> None:
+        verdict = self._verdicts.get(name)
+        if verdict is None or verdict.done():  # nobody waits any more
+            return
+        if isinstance(what, str):
+            verdict.set_result(what)
+        else:
+            verdict.set_exception(what)

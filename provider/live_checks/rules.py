@@ -1,0 +1,218 @@
+"""What follows from what machines of one role tell: findings, machine by machine. Pure.
+
+Figures: `provider.sizes` for memory and processors. 100 GB of disk, 10 ms for a write, latency and loss between
+machines are what the assisted installer asks for (openshift/assisted-service, hardware requirements); 10 ms for 99 of
+100 writes is what etcd asks for (etcd.io, hardware recommendations).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from metal_ipi.provider import sizes
+from metal_ipi.provider.live_checks.facts import Facts
+from metal_ipi.provider.preflight.findings import Finding, error, warning
+from metal_ipi.provider.sizes import GIB
+
+_DISK_GB = 100
+_KEPT_BY_FIRMWARE = 0.94
+"""Of the memory that is built in, a kernel has so much at least."""
+_ETCD_MS = 10.0
+_SKEW_SECONDS = 2.0
+"""Between machines; certificates and leases bear no more than seconds."""
+_APART_SECONDS = 300.0
+"""From the clock of whoever runs this: what is signed here is good from now on."""
+_AVERAGE_MS = {"control-plane": 100.0, "worker": 1000.0}
+_LOST_PERCENT = {"control-plane": 0.0, "worker": 10.0}
+NOT_THERE = "it failed before it could be checked"
+_UNNAMED = ("localhost", "localhost.localdomain", "fedora", "")
+_GOOD = ("200", "401", "403")
+"""What registries answer that are there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One machine that is checked."""
+
+    name: str
+    """Its host name."""
+    node: str
+    """Its full name."""
+    address: str
+    facts: Facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What the machines are to be."""
+
+    role: str
+    """`control-plane` or `worker`."""
+    release: str
+    alone: bool
+    """Whether it is the cluster's only machine."""
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Machines of the role that did not get so far, or do not tell, and why, by host name."""
+
+
+def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str]) -> dict[str, list[Finding]]:
+    """Findings by host name. An error whose check is overridden is a warning that tells the reason."""
+    all_of = {machine.name: list(_of(cluster, machine, machines)) for machine in machines}
+    for name, why in cluster.missing.items():
+        all_of[name] = [replace(error(why, "see why; the others are not installed without it"), check="hosts")]
+    return {
+        name: [
+            replace(each, level="warning", what=f"{each.what} (overridden: {overrides[each.check]})")
+            if each.level == "error" and each.check in overrides
+            else each
+            for each in findings
+        ]
+        for name, findings in all_of.items()
+    }
+
+
+def table(findings: Mapping[str, list[Finding]]) -> str:
+    """One part per machine that something is wrong with, errors first."""
+    parts: list[str] = []
+    for name, each in sorted(findings.items()):
+        told = sorted((one for one in each if one.level != "ok"), key=lambda one: one.level != "error")
+        if told:
+            parts.append("\n".join([f"{name}:", *(f"  {line}" for one in told for line in str(one).splitlines())]))
+    return "\n".join(parts)
+
+
+def _of(cluster: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
+    for name, rule in _RULES.items():
+        for finding in rule(cluster, machine, machines):
+            yield replace(finding, check=name)
+
+
+def _memory(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
+    has = machine.facts.memory_mib
+    needs = sizes.least(cluster.role, cluster.release, live=False, alone=cluster.alone)
+    if has is None:
+        yield warning("it does not tell how much memory it has", "look at it yourself")
+    elif has < needs.memory_mib * _KEPT_BY_FIRMWARE:
+        what = f"it has {has / GIB:.1f} GiB of memory, and needs {needs.memory_mib / GIB:g} GiB, {needs.memory_source}"
+        yield error(what, "take another server, or put in memory")
+
+
+def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
+    has = machine.facts.processors
+    needs = sizes.least(cluster.role, cluster.release, live=False, alone=cluster.alone)
+    if has is not None and has < needs.cpus:
+        what = f"it has {has} CPUs, and OpenShift's documentation asks for {needs.cpus}"
+        yield warning(what, "expect it to be slow, or take another machine")
+
+
+def _disk_size(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
+    disk = machine.facts.disk
+    if disk.size < _DISK_GB * 10**9:
+        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {_DISK_GB} GB"
+        yield error(what, "choose another disk by boot.install.device, or put in a larger one")
+
+
+def _disk_latency(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
+    disk = machine.facts.disk
+    if cluster.role == "control-plane" and disk.slowest > _ETCD_MS:
+        what = (
+            f"of {len(disk.latencies)} writes to {disk.path}, 99 of 100 took up to {disk.slowest:.1f} ms until the disk"
+            f" had them, and etcd asks for {_ETCD_MS:g} ms"
+        )
+        yield error(what, "take a faster disk, such as an SSD with protection against power loss")
+
+
+def _clock(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
+    mine, remedy = machine.facts, "set machineConfig.ntpServers, or correct the clock in its firmware"
+    if abs(mine.ahead) - mine.uncertain > _APART_SECONDS:
+        yield error(f"its clock is {_apart(mine.ahead)} of ours", remedy)
+        return
+    # One that is off is told at that machine: it is far from the middle.
+    others = sorted(each.facts.ahead for each in machines)
+    middle = others[len(others) // 2]
+    far = mine.ahead - middle
+    if abs(far) - mine.uncertain - max(each.facts.uncertain for each in machines) > _SKEW_SECONDS:
+        yield error(f"its clock is {_apart(far)} of the other machines'", remedy)
+    elif mine.clock is None:
+        yield warning("it does not tell whether its clock is synchronised: it has no chrony", remedy)
+    elif not mine.clock.synchronised:
+        yield warning("its clock is not synchronised with any server", remedy)
+
+
+def _apart(seconds: float) -> str:
+    return f"{abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+
+
+def _route(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
+    if not machine.facts.routes:
+        yield error("it has no default route", "correct platform.gateway, networkConfig or DHCP")
+
+
+def _names(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
+    for name, addresses in machine.facts.names.items():
+        if not addresses:
+            yield error(f"{name} does not resolve there", "correct its name servers, or the record")
+    wrong = [name for name in machine.facts.reverse if name.rstrip(".") != machine.node]
+    if wrong:
+        what = f"its address {machine.address} is called {', '.join(wrong)} by the DNS, not {machine.node}"
+        yield warning(what, "correct the PTR record")
+
+
+def _host_names(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
+    mine = machine.facts.hostname
+    same = [each.name for each in machines if each is not machine and each.facts.hostname == mine]
+    if same and mine not in _UNNAMED:
+        what = f"DHCP or the DNS calls it {mine}, and {', '.join(same)} too"
+        yield error(what, "give each machine a name of its own, or none")
+
+
+def _registries(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
+    for place, status in machine.facts.registries.items():
+        if status not in _GOOD:
+            said = f"HTTP {status}" if status.isdecimal() else status
+            yield error(f"the registry {place} cannot be used from there: {said}", "open the way to it, or correct it")
+
+
+def _mtu(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
+    broken: dict[int, list[str]] = defaultdict(list)
+    for address, way in (machine.facts.peers or {}).items():
+        if not way.whole and way.lost < 100:
+            broken[way.mtu].append(_called(address, machines))
+    for mtu, names in broken.items():
+        what = f"packets of {mtu} bytes, which its MTU allows, do not get to {', '.join(names)} and back"
+        yield error(what, "set one MTU on all machines and switches between them")
+
+
+def _network(cluster: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
+    peers, remedy = machine.facts.peers, "look at cables, switches and packet filters between them"
+    if peers is None:
+        yield warning("it has no ping: the network between the machines is not looked at", "look at it yourself")
+    for address, way in (peers or {}).items():
+        to = _called(address, machines)
+        if way.lost > _LOST_PERCENT[cluster.role]:
+            yield error(f"{way.lost:g} % of the packets to {to} are lost", remedy)
+        elif way.ms is not None and way.ms > _AVERAGE_MS[cluster.role]:
+            yield error(f"{to} answers after {way.ms:.0f} ms, later than {_AVERAGE_MS[cluster.role]:g} ms", remedy)
+
+
+def _called(address: str, machines: list[Asked]) -> str:
+    return next((each.name for each in machines if each.address == address), address)
+
+
+_RULES = {
+    "memory": _memory,
+    "processors": _processors,
+    "disk-size": _disk_size,
+    "disk-latency": _disk_latency,
+    "clock": _clock,
+    "default-route": _route,
+    "names": _names,
+    "host-names": _host_names,
+    "registries": _registries,
+    "mtu": _mtu,
+    "network": _network,
+}
+NAMES = (*_RULES, "hosts")
+"""The names of all checks."""
