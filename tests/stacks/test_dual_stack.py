@@ -277,7 +277,7 @@ def _host_network(**ipv6: Any) -> dict[str, str]:
     tree["platform"]["networkBoot"] = "dhcp"
     server = tree["platform"]["servers"][0]
     server["interfaces"] = [{"name": "eno1", "macAddress": server["mac"]}]
-    card = {"name": "eno1", "type": "ethernet", "ipv4": {"enabled": True, "dhcp": False}, "ipv6": ipv6}
+    card: dict[str, Any] = {"name": "eno1", "type": "ethernet", "ipv4": {"enabled": True, "dhcp": False}, "ipv6": ipv6}
     card["ipv4"]["address"] = [{"ip": server["address"], "prefix-length": 24}]
     ways = [{"destination": "0.0.0.0/0", "next-hop-address": "192.0.2.1", "next-hop-interface": "eno1"}]
     server["networkConfig"] = {

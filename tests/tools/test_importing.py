@@ -239,7 +239,7 @@ platform:
 
 
 def test_dual_stack(imported: Any) -> None:
-    card = {"name": "eno1", "type": "ethernet", "state": "up", "mac-address": "52:54:00:12:34:56"}
+    card: dict[str, Any] = {"name": "eno1", "type": "ethernet", "state": "up", "mac-address": "52:54:00:12:34:56"}
     card["ipv4"] = {"enabled": True, "address": [{"ip": "192.0.2.11", "prefix-length": 24}]}
     card["ipv6"] = {"enabled": True, "address": [{"ip": "2001:db8::11", "prefix-length": 64}]}
     networks = [{"cidr": "192.0.2.0/24"}, {"cidr": "2001:db8::/64"}]
