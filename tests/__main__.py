@@ -1,9 +1,9 @@
 """The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`.
 
-What drives the engine runs two at a time, and all the rest beside it, for either waits now and then; what runs a real
-Ironic waits for it most of the time, and has a process of its own. What boots emulated machines wants the processors
-for itself, and comes last. Tests that run OpenShift's own programs are
-not among them: `make conformance` builds those programs, which takes a quarter of an hour once, and runs these tests.
+What starts the engine, labs or other programs runs two at a time, and all the rest beside it, for either waits now and
+then; what runs a real Ironic waits for it most of the time, and has a process of its own. What boots emulated machines
+wants the processors for itself, and comes last. Tests that run OpenShift's own programs are not among them:
+`make conformance` builds those programs, which takes a quarter of an hour once, and runs these tests.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from tests import browser
 from tests.lab.hub import hub
 
 _ROOMS = ["binaries", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
-_ENGINE = "engine and not libvirt"
+_ELSEWHERE = "not libvirt and not conformance and not ironic"
+_STARTING = f"(engine or lab or programs) and {_ELSEWHERE}"
 _IRONIC = "ironic and not libvirt"
-_REST = "not engine and not libvirt and not conformance and not ironic"
+_REST = f"not (engine or lab or programs) and {_ELSEWHERE}"
 _EMULATED = "libvirt"
 
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
             told = files.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
             command = pytest(which, "-q", "-p", "no:cacheprovider")
             beside.append((told, subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT)))
-        statuses = [subprocess.call(pytest(_ENGINE, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"))]
+        statuses = [subprocess.call(pytest(_STARTING, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"))]
         for told, process in beside:
             statuses.append(process.wait())
             told.seek(0)
