@@ -1,9 +1,9 @@
 """The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`.
 
-What drives the engine runs two at a time, and all the rest beside it, for either waits now and then; what runs a real
-Ironic waits for it most of the time, and has a process of its own. What boots emulated machines wants the processors
-for itself, and comes last. Tests that run OpenShift's own programs are
-not among them: `make conformance` builds those programs, which takes a quarter of an hour once, and runs these tests.
+What starts the engine, labs or other programs runs two at a time, and all the rest beside it, for either waits now and
+then; what runs a real Ironic waits for it most of the time, and has a process of its own. What boots emulated machines
+wants the processors for itself, and comes last, beside hubs. Tests that run OpenShift's own programs are not among
+them: `make conformance` builds those programs, which takes a quarter of an hour once, and runs these tests.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from tests import browser
 from tests.lab.hub import hub
 
 _ROOMS = ["binaries", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
-_ENGINE = "engine and not libvirt"
+_ELSEWHERE = "not libvirt and not conformance and not ironic"
+_STARTING = f"(engine or lab or programs) and {_ELSEWHERE}"
 _IRONIC = "ironic and not libvirt"
-_REST = "not engine and not libvirt and not conformance and not ironic"
+_REST = f"not (engine or lab or programs) and {_ELSEWHERE}"
 _EMULATED = "libvirt"
+_MACHINES = "tests/lab/libvirt"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -44,20 +46,30 @@ def main(arguments: Sequence[str]) -> int:
         setup.announcing(print)
     # A user's Python compiles a module once; the copies that tests make of the project have it from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)
+    beside = ("-q", "-p", "no:cacheprovider")
+    statuses = _together(
+        pytest(_STARTING, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
+        pytest(_REST, *beside),
+        pytest(_IRONIC, *beside),
+    )
+    statuses += _together(pytest(_EMULATED, f"--ignore={_MACHINES}"), pytest(_EMULATED, *beside, _MACHINES))
+    return int(any(statuses))
+
+
+def _together(command: list[str], *others: list[str]) -> list[int]:
+    """Run commands side by side; what the others printed is printed when all have ended. The status of each."""
     with contextlib.ExitStack() as files:
-        beside = list[tuple[IO[str], subprocess.Popen[bytes]]]()
-        for which in (_REST, _IRONIC):
+        running = list[tuple[IO[str], subprocess.Popen[bytes]]]()
+        for other in others:
             told = files.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
-            command = pytest(which, "-q", "-p", "no:cacheprovider")
-            beside.append((told, subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT)))
-        statuses = [subprocess.call(pytest(_ENGINE, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"))]
-        for told, process in beside:
+            running.append((told, subprocess.Popen(other, stdout=told, stderr=subprocess.STDOUT)))
+        statuses = [subprocess.call(command)]
+        for told, process in running:
             statuses.append(process.wait())
             told.seek(0)
             sys.stdout.writelines(told)
             sys.stdout.flush()
-    statuses.append(subprocess.call(pytest(_EMULATED)))
-    return int(any(statuses))
+    return statuses
 
 
 if __name__ == "__main__":

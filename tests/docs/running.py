@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.docs.declared import INSTEAD
-from tests.docs.pages import SHELLS, Block, pages
+from tests.docs.pages import SHELLS, Block, Page, pages
 from tests.docs.scenes import Scene, scene
 from tests.docs.terminal import Ran
 
@@ -24,36 +24,47 @@ _AT_NIGHT = tuple(
 """Pages whose commands take a minute and more, and which tests/end_to_end gives for the most part, too."""
 
 
-def with_commands(*scenes: str) -> list[Any]:
-    """The names of the pages that have commands, and are run in these scenes."""
+def with_commands(*scenes: str, at_night: bool = False) -> list[Any]:
+    """The names of the pages that have commands, and are run in these scenes: those of every run, or of the night."""
     names = [page.name for page in pages() if page.commands and page.scene in scenes]
-    return [pytest.param(name, id=name, marks=[pytest.mark.nightly] * (name in _AT_NIGHT)) for name in names]
+    marks = [pytest.mark.nightly] * at_night
+    return [pytest.param(name, id=name, marks=marks) for name in names if (name in _AT_NIGHT) == at_night]
 
 
 def run(name: str, directory: Path) -> list[Ran]:
     """Run a page's commands in a fresh scene; what each printed. Raises AssertionError for one that is not as told."""
-    (page,) = (page for page in pages() if page.name == name)
+    with scene(_page(name).scene, directory) as where:
+        return run_in(name, where)
+
+
+def run_in(name: str, where: Scene) -> list[Ran]:
+    """The same in a scene in which other pages were run."""
+    page = _page(name)
     ran: list[Ran] = []
-    with scene(page.scene, directory) as where:
-        for block in page.blocks:
-            for given in block.all("given"):
-                assert given in where.givens, f"{block}: the scene {page.scene} has no '{given}'"
-                where.givens[given]()
-            for taken in block.all("take"):
-                text, _, pattern = taken.partition(" = ")
-                found = re.search(pattern, ran[-1].printed)
-                assert found, f"{block}: there is no {pattern} in:\n{ran[-1].printed}"
-                where.said[text] = found[1]
-            for written in block.all("file"):
-                (where.project.root / written).write_text(f"{block.text}\n")
-            for held in block.all("holds"):
-                assert (where.project.root / held).read_text() == f"{block.text}\n", f"{block}: {held} is another"
-            file = block.one("edit")
-            if file is not None:
-                where.edit(block, file)
-            elif block.language in SHELLS:
-                ran += _run(block, where)
+    for block in page.blocks:
+        for given in block.all("given"):
+            assert given in where.givens, f"{block}: the scene {page.scene} has no '{given}'"
+            where.givens[given]()
+        for taken in block.all("take"):
+            text, _, pattern = taken.partition(" = ")
+            found = re.search(pattern, ran[-1].printed)
+            assert found, f"{block}: there is no {pattern} in:\n{ran[-1].printed}"
+            where.said[text] = found[1]
+        for written in block.all("file"):
+            (where.project.root / written).write_text(f"{block.text}\n")
+        for held in block.all("holds"):
+            assert (where.project.root / held).read_text() == f"{block.text}\n", f"{block}: {held} is another"
+        file = block.one("edit")
+        if file is not None:
+            where.edit(block, file)
+        elif block.language in SHELLS:
+            ran += _run(block, where)
     return ran
+
+
+def _page(name: str) -> Page:
+    (page,) = (page for page in pages() if page.name == name)
+    return page
 
 
 def _run(block: Block, where: Scene) -> list[Ran]:

@@ -1,4 +1,4 @@
-"""Where a page's commands are run: a fresh copy of the project each, on simulated machines.
+"""Where a page's commands are run: a copy of the project, on simulated machines.
 
 - `user`: nothing of it is up.
 - `rack`: the lab has a rack of servers with BMCs, switched off, and commands that concern it reach it.

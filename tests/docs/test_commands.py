@@ -29,7 +29,10 @@ def test_what_is_not_run_as_it_stands_is_needed_and_says_why() -> None:
 
 @pytest.mark.lab
 @pytest.mark.engine
-@pytest.mark.parametrize("page", running.with_commands("user", "user-real"))
+@pytest.mark.parametrize(
+    "page",
+    [each for at_night in (False, True) for each in running.with_commands("user", "user-real", at_night=at_night)],
+)
 def test_the_commands_of_a_page(page: str, tmp_path: Path) -> None:
     ran = running.run(page, tmp_path)
     assert ran

@@ -18,20 +18,23 @@ import sys
 import time
 from typing import Any
 
-import asyncssh
 import httpx
 
 from lab import facts
 from lab.layout import Layout
-from lab.network.inventory import dns_records
+
+# What only one command needs is imported there: tests start these commands some hundred times.
 
 _CONTROL = "https://api.equinix.com/lab"
 _LONGEST = 240.0
 """Seconds until a node answers: it may be booting, emulated in software."""
 
 
-async def _said(address: str, key: asyncssh.SSHKey, command: str, until: float) -> str:
+async def _said(address: str, private_key: str, command: str, until: float) -> str:
     """Nodes that are still booting are waited for."""
+    import asyncssh
+
+    key = asyncssh.import_private_key(private_key)
     while True:
         try:
             async with asyncssh.connect(
@@ -45,7 +48,7 @@ async def _said(address: str, key: asyncssh.SSHKey, command: str, until: float) 
 
 
 async def _ssh(command: str, *addresses: str) -> None:
-    key = asyncssh.import_private_key(sys.stdin.read())
+    key = sys.stdin.read()
     until = time.monotonic() + _LONGEST
     said = await asyncio.gather(*(_said(address, key, command, until) for address in addresses))
     print(json.dumps(dict(zip(addresses, said, strict=True))))
@@ -61,6 +64,8 @@ def main() -> None:
     client = httpx.Client(headers={"X-Auth-Token": known.api.token}, verify=known.ca_path, timeout=20)
     match sys.argv[2:]:
         case ["holdings"]:
+            from lab.network.inventory import dns_records
+
             inventory = _ok(client.get(f"{_CONTROL}/inventory")).json()
             devices: list[dict[str, Any]] = []
             for entry in inventory["devices"]:

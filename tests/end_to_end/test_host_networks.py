@@ -15,6 +15,7 @@ from tests.stacks.answers import stack_file
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.engine,
+    pytest.mark.nightly,
     pytest.mark.skipif(NMSTATECTL.cached() is None and cargo() is None, reason="no nmstatectl, and no cargo"),
 ]
 _STACK = "bonded"

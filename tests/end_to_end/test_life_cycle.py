@@ -162,6 +162,7 @@ def _assert_no_secret_is_shown_or_kept(project: Project, found: dict[str, str], 
     assert not leaks, "\n".join(leaks)
 
 
+@pytest.mark.nightly
 def test_objects_of_metallb_are_checked_kept_and_outlive_a_machine(user: User, installed: Project) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metallb-system"}}
     assert user.apply(namespace)[0] == 200

@@ -99,6 +99,7 @@ def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
         assert ironic.password not in text
 
 
+@pytest.mark.nightly
 def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Ironic) -> None:
     """And another image is cached in the same `up`, without the cache being started again."""
     before, seen = ironic.user, list[dict[str, int]]()

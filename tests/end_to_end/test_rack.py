@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import re
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -144,15 +145,37 @@ def test_servers_that_their_bmc_restarts_come_back_from_disk(rack: Project) -> N
     _assert_rebooted_from_disk(rack)
 
 
+def _command_lines() -> set[str]:
+    """What everybody on this system can see of its processes."""
+    found: set[str] = set()
+    for process in Path("/proc").iterdir():  # a pattern for glob would fail at a process that ends meanwhile
+        with contextlib.suppress(OSError):
+            found.add((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
 def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
+    """And no BMC's account is shown or kept in clear meanwhile."""
     before, markers = _boots(rack), _markers(rack)
+    found = secrets.collect(rack, str(ensure(print).path))
+    assert {f"password of server-{number}" for number in range(4)} <= set(found.values())
     rack.configure(**_with("worker-0"))
 
     told = rack.make("preview").out
     assert f"{RACK}-worker-0-installation" in told and "control-plane" not in told
-    done = rack.make("up")
+    run, seen = rack.start("up"), set[str]()
+    while not run.over():
+        seen |= _command_lines()
+        time.sleep(0.05)
+    done = run.wait()
 
     racks.assert_finished(rack)
+    leaks = secrets.leaks(found, "make up", done.text) + secrets.leaks(found, "a process", "\n".join(seen))
+    assert any("pulumi-resource-metal-ipi" in line or "plugin_start" in line for line in seen), "no plug-in was seen"
+    leaks += secrets.leaks(found, "make preview", told) + secrets.leaks(found, "make output", rack.make("output").text)
+    for path in secrets.files(rack):
+        leaks += secrets.leaks(found, str(path.relative_to(rack.root)), path.read_text(errors="replace"))
+    assert not leaks, "\n".join(leaks)
     order = [done.text.find(words) for words in ("cordoning", "sending", "checking", "worker-0-installation (Install")]
     assert done.status == 0 and order[-1] > 0, done.text
     assert {name for name, mark in _markers(rack).items() if mark != markers[name]} == {f"{RACK}-worker-0"}
@@ -190,32 +213,6 @@ def test_with_consent_the_control_plane_is_installed_again_one_by_one(rack: Proj
     changed = {name for name in _NODES if after[name] != before[name]}
     assert changed == {"rack7-control-plane-1", "rack7-control-plane-2"}
     racks.assert_finished(rack)
-
-
-def test_no_bmc_account_is_shown_or_kept_in_clear(rack: Project) -> None:
-    found = secrets.collect(rack, str(ensure(print).path))
-    assert {f"password of server-{number}" for number in range(4)} <= set(found.values())
-    leaks: list[str] = []
-    rack.configure(**_with("control-plane-1", "control-plane-2"))  # the worker back, so that there is something to tell
-    for target in ("output", "preview"):
-        leaks += secrets.leaks(found, f"make {target}", rack.make(target).text)
-    run, seen = rack.start("up"), set[str]()
-    while not run.over():
-        seen |= _command_lines()
-    leaks += secrets.leaks(found, "make up", run.wait().text) + secrets.leaks(found, "a process", "\n".join(seen))
-    assert any("pulumi-resource-metal-ipi" in line or "plugin_start" in line for line in seen), "no plug-in was seen"
-    for path in secrets.files(rack):
-        leaks += secrets.leaks(found, str(path.relative_to(rack.root)), path.read_text(errors="replace"))
-    assert not leaks, "\n".join(leaks)
-
-
-def _command_lines() -> set[str]:
-    """What everybody on this system can see of its processes."""
-    found: set[str] = set()
-    for process in Path("/proc").iterdir():  # a pattern for glob would fail at a process that ends meanwhile
-        with contextlib.suppress(OSError):
-            found.add((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return found
 
 
 def test_down_leaves_nothing(rack: Project) -> None:

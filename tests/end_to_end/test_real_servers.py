@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lab.bmc.server import MEMORY_GIB
 from tests.end_to_end import racks
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import RACK, Project
@@ -32,7 +33,7 @@ def _with_bmcs(**settings: Any) -> dict[str, Any]:
     return {"platform": {"bmc": {**stack_file(RACK)["platform"].get("bmc", {}), **settings}}}
 
 
-def test_servers_that_cannot_work_are_refused_before_power_is_on(rack: Project) -> None:
+def test_servers_that_cannot_work_are_refused_and_with_secure_boot_installed_from_signed_discs(rack: Project) -> None:
     rack.rack("hardware", server="server-0", memory_gib=12)
     rack.rack("hardware", server="server-1", memory_gib=0)
     rack.rack("hardware", server="server-2", secure_boot=True)
@@ -45,9 +46,7 @@ def test_servers_that_cannot_work_are_refused_before_power_is_on(rack: Project) 
     servers = rack.rack("servers").values()
     assert {server["power"] for server in servers} == {"off"} and [server["boots"] for server in servers] == [[]] * 4
 
-
-def test_servers_with_secure_boot_are_installed_from_signed_discs(rack: Project) -> None:
-    rack.rack("hardware", server="all", secure_boot=True)
+    rack.rack("hardware", server="all", memory_gib=MEMORY_GIB, secure_boot=True)
     rack.configure(**_with_bmcs(bootMethod="live-iso"))
     rack.make("up")
     racks.assert_finished(rack)

@@ -23,7 +23,7 @@ from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK, Done, Project
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 _MIB = 1 << 20
 
@@ -172,7 +172,6 @@ def others_are_untouched(rack: Rack) -> Generator[None, None, None]:
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["off", "loss"])
 def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
     rack.change(*rack.workers)
@@ -194,11 +193,7 @@ def test_power_goes_at_every_stage(rack: Rack, how: str) -> None:
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.parametrize(
-    "stages",
-    [KILLED[0], *(pytest.param(stages, marks=pytest.mark.nightly) for stages in KILLED[1:])],
-    ids=lambda stages: ", ".join(map(str, stages)),
-)
+@pytest.mark.parametrize("stages", KILLED, ids=lambda stages: ", ".join(map(str, stages)))
 def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) -> None:
     worker, *others = rack.workers
     before = rack.project.booted()
@@ -237,7 +232,6 @@ def test_killed_at_every_stage(rack: Rack, user: User, stages: Sequence[Stage]) 
 
 
 @pytest.mark.usefixtures("others_are_untouched")
-@pytest.mark.nightly
 @pytest.mark.parametrize("end", ["killed", "off"])
 def test_interrupted_while_it_drains(rack: Rack, user: User, end: str) -> None:
     worker = rack.workers[0]

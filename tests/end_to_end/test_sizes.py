@@ -1,4 +1,4 @@
-"""Control planes of other sizes than three: from the start, and grown to."""
+"""Control planes of other sizes than three: from the start, and grown to on a rack. On Metal: test_policies.py."""
 
 from __future__ import annotations
 
@@ -9,41 +9,11 @@ import pytest
 from tests.end_to_end import racks
 from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.conftest import SMALL, copies
-from tests.end_to_end.project import RACK, Project
+from tests.end_to_end.project import RACK
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
-
-
-def test_a_control_plane_of_three_grows_to_five(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.keep(workers={"count": 1})
-    project.make("up")
-    three = project.devices()
-    project.keep(controlPlane={"count": 5})
-    project.make("up")
-    assert_finished(project, workers=1, masters=5)
-    five = project.devices()
-    assert {name: five[name] for name in three} == three, "nothing that was there is touched"
-    project.assert_unchanged("preview", "up")
-
-    monkeypatch.setenv("REPLACE", "lab-control-plane-1,lab-control-plane-2,lab-control-plane-3")
-    assert "etcd has 5 members and goes on without 2 of them" in project.make("up", fails=True).text
-    monkeypatch.setenv("REPLACE", "lab-control-plane-1")
-    project.make("up")
-    monkeypatch.delenv("REPLACE")
-    assert_finished(project, workers=1, masters=5)
-    after = project.devices()
-    assert {name for name in five if after[name] != five[name]} == {"lab-control-plane-1"}
-
-    project.configure(controlPlane={"count": 4})
-    for command in ("preview", "up"):
-        told = " ".join(project.make(command, fails=True).text.split())
-        assert "lab-control-plane-4 would go, and nobody takes members out of etcd on platform none" in told
-    assert project.devices() == after
-    project.restore()
-    project.assert_down()
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 
-@pytest.mark.nightly
 def test_the_control_plane_of_a_rack_grows(tmp_path: Path) -> None:
     """Its bootstrap machine was a worker's server, which is a worker by then."""
     servers = racks.servers(3, {})
@@ -68,7 +38,6 @@ def test_the_control_plane_of_a_rack_grows(tmp_path: Path) -> None:
         project.assert_down()
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(("masters", "workers"), [(1, 2), (4, 0), (5, 2)])
 def test_each_size_is_installed(masters: int, workers: int, tmp_path: Path) -> None:
     size = {"controlPlane": {"count": masters}, "workers": {"count": workers}}

@@ -131,10 +131,16 @@ def test_one_that_was_killed_is_started_again(lab: Lab, hub: HubLayout) -> None:
 
 
 def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
-    """Process, cgroup, device and file; the lab goes on without it."""
+    """Process, cgroup, device and file; the lab goes on without it. What still uses its files is told."""
     space = _space_of(hub)
     assert _inside(space)
-    assert control.down(lab.layout, lambda line: None) == []
+    stays = subprocess.Popen(["sh", "-c", "sleep 60", str(lab.layout.hub / "ready")])
+    try:
+        (left,) = control.down(lab.layout, lambda line: None)
+        assert left.startswith(f"process {stays.pid} (started for it)")
+    finally:
+        stays.kill()
+        stays.wait()
     assert not processes("lab.hub", "--state", lab.layout.state)
     assert not _inside(space)
     assert cgroups.left(cgroups.name(lab.layout.state)) == []
@@ -146,18 +152,8 @@ def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
     assert said == ["there is no hub"]
 
 
-def test_the_lab_takes_its_hub_along(tmp_path: Path) -> None:
-    """`down` of the lab with a hub that runs: no cgroup of it stays."""
-    for lab in made(tmp_path / "lab"):
-        lab.up()
-        control.up(lab.layout, lambda line: None)
-        assert cgroups.left(cgroups.name(lab.layout.state))
-        assert lab_control.down(lab.layout, lambda line: None) == []
-        assert cgroups.left(cgroups.name(lab.layout.state)) == []
-
-
 def test_it_is_not_taken_for_ready_after_a_power_cut(tmp_path: Path) -> None:
-    """What it said before proves nothing: its programs have to start again first."""
+    """What it said before proves nothing: its programs have to start again first. The lab takes it along in the end."""
     for lab in made(tmp_path / "lab"):
         lab.up()
         control.up(lab.layout, lambda line: None)
@@ -166,21 +162,9 @@ def test_it_is_not_taken_for_ready_after_a_power_cut(tmp_path: Path) -> None:
         assert HubLayout(lab.layout.hub).ready.exists()
         lab.up()
         assert ask(lab, "GET", "/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+        assert cgroups.left(cgroups.name(lab.layout.state))
         assert lab_control.down(lab.layout, lambda line: None) == []
-
-
-def test_what_still_uses_it_is_told(tmp_path: Path) -> None:
-    """`hub-down` says that nothing is left only where it looked."""
-    for lab in made(tmp_path / "lab"):
-        lab.up()
-        control.up(lab.layout, lambda line: None)
-        stays = subprocess.Popen(["sh", "-c", "sleep 60", str(lab.layout.hub / "ready")])
-        try:
-            (left,) = control.down(lab.layout, lambda line: None)
-            assert left.startswith(f"process {stays.pid} (started for it)")
-        finally:
-            stays.kill()
-            stays.wait()
+        assert cgroups.left(cgroups.name(lab.layout.state)) == []
 
 
 def test_without_a_lab_there_is_no_hub(tmp_path: Path) -> None:

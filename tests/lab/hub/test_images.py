@@ -123,6 +123,7 @@ GRANT ALL ON ironic.* TO ironic@'%';
 """
 
 
+@pytest.mark.nightly
 def test_mariadb_starts_on_an_empty_volume_answers_over_tls_and_keeps_what_it_has(lab: Lab, hub: HubLayout) -> None:
     """A claim is bound to a volume; the volume outlives the pod, and its directory goes with the claim."""
     authority = certificates.authority("databases")
@@ -235,6 +236,7 @@ print(subprocess.check_output(["mtype", "-i", "/shared/floppy.img", "::parameter
 """
 
 
+@pytest.mark.nightly
 def test_ironic_answers_with_a_database_in_a_file(lab: Lab, hub: HubLayout) -> None:
     """As one process with its API, as a user without rights; the programs that it calls are there."""
     ask(

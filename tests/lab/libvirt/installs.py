@@ -1,9 +1,9 @@
 """Machines that are installed to their disks by coreos-installer, in the namespaces this process was started in.
 
-PXE, live system, installation, reboot from disk, and once more from disk. The first one has its live system from a
-disc, and is then installed again, by kexec from the system that runs. Live systems have their Ignition from an archive
-beside the initramfs; the installed system that has no DHCP has its network from a profile. Prints what was seen on the
-way, and how long it took, as JSON.
+PXE, live system, installation, reboot from disk, and once more from disk. With `--again` the first one has its live
+system from a disc, and is then installed again, by kexec from the system that runs. Live systems have their Ignition
+from an archive beside the initramfs; the installed system that has no DHCP has its network from a profile. Prints what
+was seen on the way, and how long it took, as JSON.
 Run by test_install; `python -m tests.lab.libvirt.installs STATE bios bios bios bios` measures.
 """
 
@@ -31,7 +31,7 @@ from tests.lab.libvirt import boot_parts
 from tests.lab.libvirt.boot_services import Answer, BootServices
 
 PATIENCE = 420.0
-KINDS = ("bios", "uefi")
+AGAIN = "--again"
 DISK_MIB = 4096
 CONFIG = "config.ign"
 """Where Ignition looks for it in an initramfs."""
@@ -271,16 +271,17 @@ class Installs:
         return {"sent": sent, "live": await self.installed(machine), "first": await self.observe(machine)}
 
 
-async def main(state: Path, kinds: list[str]) -> dict[str, Any]:
-    """Install, observe, clean up."""
+async def main(state: Path, arguments: list[str]) -> dict[str, Any]:
+    """Install machines of these kinds of firmware, observe, clean up."""
+    kinds = [argument for argument in arguments if argument != AGAIN]
     layout = boot_parts.facility(state)
-    installs = Installs(layout, boot_parts.published(ensure(), layout), kinds or list(KINDS))
-    if not kinds:
+    installs = Installs(layout, boot_parts.published(ensure(), layout), kinds)
+    if AGAIN in arguments:
         installs.start_from_disc(installs.machines[0])
     async with boot_parts.running(installs.services, installs.backend, *(each.spec for each in installs.machines)):
         walks = (installs.walk(machine) for machine in installs.machines)
         seen = await asyncio.wait_for(asyncio.gather(*walks), PATIENCE)
-        again = None if kinds else await asyncio.wait_for(installs.again(installs.machines[0]), PATIENCE)
+        again = AGAIN in arguments and await asyncio.wait_for(installs.again(installs.machines[0]), PATIENCE)
     return {"seen": seen, "again": again, "authority": layout.ca.read_text().strip()}
 
 

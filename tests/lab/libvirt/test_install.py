@@ -1,5 +1,5 @@
-"""Machines that coreos-installer really installs: with BIOS and UEFI, with DHCP and without, with a metadata service
-and without, anew and over what is there."""
+"""Machines that coreos-installer really installs: with UEFI, without DHCP and with a metadata service; at night with
+BIOS, with DHCP and without a metadata service as well, anew and over what is there."""
 
 from __future__ import annotations
 
@@ -9,25 +9,32 @@ import pytest
 
 from lab.machines.libvirt_domain import OVMF
 from lab.node_image import ensure
+from tests.lab.libvirt.installs import AGAIN
 from tests.lab.namespaces import observed, require_libvirt
 
 pytestmark = pytest.mark.libvirt
-BIOS, UEFI = 0, 1
+
+
+@pytest.fixture(scope="module", params=["uefi", pytest.param("bios", marks=pytest.mark.nightly)])
+def firmware(request: pytest.FixtureRequest) -> str:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What became of the two machines of `installs`; they are installed once."""
+def results(firmware: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What became of a machine of `installs`; the one with BIOS is installed again."""
     require_libvirt(programs=["apt-get"], files=OVMF)
     if not ensure().installer:  # out here, where the package registries are
         pytest.skip("there is no cargo here to build coreos-installer with")
-    return observed("tests.lab.libvirt.installs", tmp_path_factory.mktemp("installs"), seconds=900, libvirt=True)
+    arguments = [firmware, *([AGAIN] if firmware == "bios" else [])]
+    directory = tmp_path_factory.mktemp(firmware)
+    return observed("tests.lab.libvirt.installs", directory, *arguments, seconds=900, libvirt=True)
 
 
-@pytest.fixture(params=[BIOS, UEFI], ids=["bios", "uefi"])
-def seen(request: pytest.FixtureRequest, results: dict[str, Any]) -> dict[str, Any]:
-    """What was seen of one of them."""
-    return results["seen"][request.param]
+@pytest.fixture
+def seen(results: dict[str, Any]) -> dict[str, Any]:
+    """What was seen of it on the way."""
+    return results["seen"][0]
 
 
 def test_the_installation_ends_well_and_finds_its_partitions(seen: dict[str, Any]) -> None:
@@ -66,13 +73,14 @@ def test_console_and_kernel_arguments_are_what_the_installer_was_told(seen: dict
         ]
 
 
-def test_without_dhcp_a_profile_says_what_the_network_is(results: dict[str, Any]) -> None:
+def test_without_dhcp_a_profile_says_what_the_network_is(seen: dict[str, Any], firmware: str) -> None:
     """From the boot partition at the first boot, and from then on where the initramfs put it."""
-    for boot in ("first", "second"):
-        with_dhcp, without = (results["seen"][number][boot] for number in (BIOS, UEFI))
-        assert with_dhcp["profiles"] == ""
-        assert "\nmethod=manual\n" in without["profiles"] and "[ipv6]\nmethod=disabled" in without["profiles"]
-        assert not [word for word in without["cmdline"].split() if word.startswith(("ip=", "nameserver="))]
+    for boot in (seen["first"], seen["second"]):
+        if firmware == "bios":
+            assert boot["profiles"] == ""
+            continue
+        assert "\nmethod=manual\n" in boot["profiles"] and "[ipv6]\nmethod=disabled" in boot["profiles"]
+        assert not [word for word in boot["cmdline"].split() if word.startswith(("ip=", "nameserver="))]
 
 
 def test_nothing_fails_at_boot_and_names_are_resolved(seen: dict[str, Any]) -> None:
@@ -85,17 +93,17 @@ def test_the_installed_system_trusts_the_lab(seen: dict[str, Any], results: dict
     assert seen["first"]["authority"] == seen["second"]["authority"] == results["authority"]
 
 
-def test_the_platform_is_asked_where_there_is_one(results: dict[str, Any]) -> None:
-    platforms = [
-        [word for word in seen["second"]["cmdline"].split() if word.startswith("ignition.platform.id=")]
-        for seen in results["seen"]
-    ]
-    assert platforms == [["ignition.platform.id=metal"], ["ignition.platform.id=packet"]]
-    assert [seen["second"]["afterburn"] for seen in results["seen"]] == ["", "node-1" if ensure().afterburn else ""]
+def test_the_platform_is_asked_where_there_is_one(seen: dict[str, Any], firmware: str) -> None:
+    platform, name = ("metal", "") if firmware == "bios" else ("packet", "node-0" if ensure().afterburn else "")
+    words = seen["second"]["cmdline"].split()
+    assert [word for word in words if word.startswith("ignition.platform.id=")] == [f"ignition.platform.id={platform}"]
+    assert seen["second"]["afterburn"] == name
 
 
+@pytest.mark.parametrize("firmware", ["bios"], scope="module", indirect=True)
+@pytest.mark.nightly
 def test_a_running_system_installs_itself_anew(results: dict[str, Any]) -> None:
-    again, before = results["again"], results["seen"][BIOS]["second"]
+    again, before = results["again"], results["seen"][0]["second"]
     assert again["live"].split() == ["BIOS-BOOT", "EFI-SYSTEM", "boot", "root"]
     assert again["first"]["generation"] == "second"
     assert again["first"]["machine_id"] != before["machine_id"]

@@ -48,10 +48,12 @@ def test_it_nests(running: Lab) -> None:
 
 
 def test_it_costs_little(running: Lab) -> None:
-    started = time.monotonic()
-    for _ in range(3):
+    def seconds() -> float:
+        started = time.monotonic()
         assert running.run("true").returncode == 0
-    assert (time.monotonic() - started) / 3 < 0.5  # 0.09 s on an idle machine
+        return time.monotonic() - started
+
+    assert min(seconds() for _ in range(3)) < 0.5  # 0.09 s on an idle machine
 
 
 def test_signals_reach_the_command_once(running: Lab) -> None:

@@ -24,9 +24,10 @@ def program() -> Path:
     return ensure()
 
 
-@pytest.fixture(params=["small", "real"])
+@pytest.fixture(params=["small", pytest.param("real", marks=pytest.mark.nightly)])
 def any_site(request: pytest.FixtureRequest, site: Facility) -> Facility:
-    """A facility whose API servers are the lab's small ones, and one whose API servers are real."""
+    """A facility whose API servers are the lab's small ones, and at night one whose API servers are real: by day
+    tests/end_to_end has clusters with these."""
     if request.param == "real":
         ready_to_run()
     site.run_api_servers(real=request.param == "real")
