@@ -79,12 +79,13 @@ async def _check(node: Target, private_key: str) -> str:
 
     connection = await _connect(node, private_key)
     try:
-        async with connection:
-            done = await connection.run(
-                script_of(node.variables), stdin=asyncssh.DEVNULL, timeout=_CHECK_SECONDS, errors="replace"
-            )
+        done = await connection.run(
+            script_of(node.variables), stdin=asyncssh.DEVNULL, timeout=_CHECK_SECONDS, errors="replace"
+        )
     except (OSError, TimeoutError, asyncssh.Error) as error:
         raise CheckError(f"{node.name}: the check was cut off: {error or type(error).__name__}") from None
+    finally:
+        connection.close()
     told, out = str(done.stderr or "").strip(), str(done.stdout or "")
     if done.exit_status != 0:
         raise CheckError(told or f"{node.name}: the check ended with {done.exit_status}, and told nothing")
@@ -99,6 +100,7 @@ async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnecti
     """Log in, as often as it takes: a node that has just started may refuse for a moment."""
     import asyncssh
 
+    why = ""
     for dial in range(1, _DIALS + 1):
         try:
             return await asyncio.wait_for(

@@ -58,7 +58,7 @@ async def test_files_that_machines_still_fetch_are_kept_until_the_end(
     tmp_path: Path, artifact_host: dict[str, Any]
 ) -> None:
     it = await resource(artifact_host)
-    first, second = ({**inputs(**{name: "x"}), "keeps": True} for name in ("a_ign", "b_ign"))
+    first, second = ({**each, "keeps": True} for each in (inputs(a_ign="x"), inputs(b_ign="x")))
     folder = tmp_path / "artifacts" / (await it.up(first))["directory"]
     assert await it.changes(second) == ['files["b.ign"]']
     state = await it.up(second)

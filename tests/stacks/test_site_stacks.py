@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
 from tests import golden
 from tests.mocks import plain
-from tests.stacks.answers import declared, settings
+from tests.stacks.answers import checked, declared, settings
 
 _CHECKED = ("EXPECTED_FIPS", "EXPECTED_KERNEL_ARGUMENTS", "EXPECTED_PLATFORM")
 
@@ -22,6 +23,6 @@ def test_a_preview_of_the_stack(stack: str) -> None:
         for name in ("dns-api-records", "dns-ingress-records")
         for record in plain(recorder.one(name).inputs["records"]).values()
     )
-    (check, *_) = (args for args in recorder.of("command:remote:Command") if args.name.endswith("-check"))
-    wanted = [line for line in plain(check.inputs["create"]).splitlines() if line.startswith(_CHECKED)]
+    node = checked(recorder, f"{stack}-control-plane-0")
+    wanted = [f"{name}={shlex.quote(text)}" for name, text in node.items() if name in _CHECKED]
     golden.check(f"preview-{stack}.txt", "\n".join([asked["installConfig"], *lines, "", *wanted, ""]))

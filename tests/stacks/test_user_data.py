@@ -27,7 +27,7 @@ def _sources(text: str) -> list[Mapping[str, Any]]:
 @pytest.mark.parametrize("private", [False, True])
 def test_it_is_a_name_and_the_places_of_what_the_pool_shares_and_of_an_identity(private: bool) -> None:
     authority = trustme.CA().cert_pem.bytes().decode()
-    recorder = declared("lab", **({"artifacts": {"type": "ssh", "caBundle": authority}} if private else {}))
+    recorder = declared("lab", artifacts={"type": "ssh", **({"caBundle": authority} if private else {})})
     for pool, role, number in (("workers", "worker", 2), ("control-plane", "control-plane", 3)):
         ((file, shared),) = recorder.inputs(f"{pool}-ignition")["files"].items()
         scheme = "http" if private else "https"  # whom to trust for https is said in the file itself
