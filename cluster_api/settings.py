@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -17,23 +16,21 @@ from metal_ipi.stacks.problems import NAMESPACE, Problem, SettingsError
 from metal_ipi.stacks.settings import CLUSTER, Settings
 
 Tree = dict[str, Any]
-_PART = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
-    """Settings with their secrets, which are named by path, e.g. `platform.servers[0].bmc.password`.
-
-    Raises SettingsError for a path that leads nowhere.
+    """Settings with their secrets, by the keys of a Secret: paths, with `.0` for the first of a list, as in
+    `platform.servers.0.bmc.password`. Raises SettingsError for a path that leads nowhere.
     """
     result: Tree = json.loads(json.dumps(tree))
     for path, value in sorted(secrets.items()):
-        *parts, last = [name or int(number) for name, number in _PART.findall(path.removeprefix(f"{NAMESPACE}:"))]
+        *parts, last = path.split(".")
         place: Any = result
         try:
             for part in parts:
-                place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
-            place[last] = value
-        except (IndexError, TypeError, AttributeError):
+                place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
+            place[int(last) if isinstance(place, list) else last] = value
+        except (IndexError, TypeError, ValueError, AttributeError):
             problem = Problem(
                 path=f"{NAMESPACE}:{path}",
                 value="[secret]",
@@ -81,8 +78,3 @@ def connected(settings: Settings) -> Connections:
     )
     assert not problems, "settings are valid"
     return found
-
-
-def secret_texts(secrets: Mapping[str, str]) -> list[str]:
-    """What never appears in a message."""
-    return list(secrets.values())

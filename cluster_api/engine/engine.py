@@ -63,21 +63,26 @@ class Declaration:
 class Engine:
     """See the module."""
 
-    def __init__(self, store: Store, secrets: Iterable[str] = ()) -> None:
-        """`secrets` never appear in a message."""
-        self._store = store
+    def __init__(self, store: Store, ring: Callable[[], None] = lambda: None) -> None:
+        """`ring` is called whenever a step is over."""
+        self._store, self._ring = store, ring
         self._redact = Redactor()
-        self._redact.learn(secrets)
         self._state: State | None = None
         self._planned: tuple[str, Plan] | None = None
         self._planning = asyncio.Lock()
         self._types = types()
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[str] = set()
+        """Those of them that take something away."""
         self._failures: dict[str, Failure] = {}
         self._said: dict[str, str] = {}
         self._changed = asyncio.Event()
         self.seconds: dict[str, float] = {}
         """How long each step took that was done, by name."""
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """These never appear in a message."""
+        self._redact.learn(secrets)
 
     # --- what there is
 
@@ -139,9 +144,9 @@ class Engine:
                 self._begin(step, settings, given_up=given_up)
         return not left
 
-    async def stop(self) -> None:
-        """End what runs: what it made so far is in the state."""
-        tasks = list(self._running.values())
+    async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
+        """End what makes something, by name: what it made so far is in the state."""
+        tasks = [each for urn, each in self._running.items() if urn not in self._leaving and mine(name_of(urn))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -150,6 +155,8 @@ class Engine:
         failure = self._failures.get(step.urn)
         if step.urn in self._running or (failure is not None and failure.again > time.monotonic()):
             return
+        if step.action == "delete":
+            self._leaving.add(step.urn)
         self._running[step.urn] = asyncio.create_task(self._do(step, settings, given_up), name=step.name)
 
     async def _do(self, step: Step, settings: Settings, given_up: bool) -> None:
@@ -171,7 +178,9 @@ class Engine:
             _logger.info("%s: done in %.1f s", step.name, self.seconds[step.name])
         finally:
             del self._running[step.urn]
+            self._leaving.discard(step.urn)
             self._tell()
+            self._ring()
 
     async def _carry(self, kind: ResourceType, about: Any, step: Step) -> None:
         entry = step.entry
@@ -238,10 +247,9 @@ class _Log:
             self._engine.said(urn, message)
 
 
-def _entry(
-    kind: ResourceType, step: Step, identity: str, outputs: Mapping[str, Any], unfinished: str = ""
-) -> Entry:
+def _entry(kind: ResourceType, step: Step, identity: str, outputs: Mapping[str, Any], unfinished: str = "") -> Entry:
     return Entry(
+        urn=step.urn,
         id=identity,
         inputs=dict(step.inputs),
         outputs=kept(kind, step.inputs, outputs),

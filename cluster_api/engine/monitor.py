@@ -90,7 +90,7 @@ class _Monitor(mocks.MockMonitor):
 
     def Invoke(self, request: Any) -> Any:
         found = self.answers.call(request.tok, to_python_map(PropertyValue.unmarshal_map(request.args)))
-        answer = {"return": PropertyValue.marshal_map(to_wire_map(found))}
+        answer: dict[str, Any] = {"return": PropertyValue.marshal_map(to_wire_map(found))}
         return resource_pb2.ResourceInvokeResponse(**answer)
 
     def ReadResource(self, request: Any) -> Any:
@@ -104,15 +104,6 @@ def _urn(stack: str, parent: str, kind: str, name: str) -> str:
     types = parent.split("::")[2] if parent else _STACK
     chain = kind if types == _STACK else f"{types}${kind}"
     return f"urn:pulumi:{stack}::{PROJECT}::{chain}::{name}"
-
-
-class _Log:
-    """Where the program's messages go."""
-
-    def Log(self, request: Any) -> Any:
-        if request.severity >= 2:  # INFO; DEBUG is 0 or 1
-            _logger.info("%s", request.message)
-        return empty_pb2.Empty()
 
 
 def run(program: Callable[[], Any], answers: Answers, *, stack: str) -> tuple[list[Registered], dict[str, Any]]:
@@ -137,9 +128,7 @@ def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list
     try:
         asyncio.set_event_loop(loop)
         cast(Any, settings).set_root_resource(None)
-        mocks.set_mocks(
-            cast(Any, None), project=PROJECT, stack=stack, preview=True, monitor=monitor, organization="organization"
-        )
+        mocks.set_mocks(cast(Any, None), project=PROJECT, stack=stack, preview=True, logger=_logger, monitor=monitor)
         pulumi.runtime.set_all_config({})
         outputs = loop.run_until_complete(whole())
     finally:

@@ -66,9 +66,12 @@ class Plan:
             if step.action == "delete":
                 if step.urn not in kept_by:
                     yield step
-            elif step.action in ("create", "update"):
-                if not pending.intersection(step.dependencies) and not has_unknown(step.inputs):
-                    yield step
+            elif (
+                step.action in ("create", "update")
+                and not pending.intersection(step.dependencies)
+                and not has_unknown(step.inputs)
+            ):
+                yield step
 
     def settled(self, name: str) -> bool:
         """Whether a resource is there as it is declared. One that is not declared is not."""

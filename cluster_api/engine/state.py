@@ -20,6 +20,7 @@ class StateError(ValueError):
 class Entry:
     """A resource that was made; what it holds may be secret."""
 
+    urn: str
     id: str
     inputs: Values
     """What it was made of, by wire name."""
@@ -41,7 +42,8 @@ class Entry:
         """Raises StateError."""
         try:
             tree: Values = json.loads(lzma.decompress(base64.b64decode(data, validate=True)))
-            return cls(**{**tree, "dependencies": tuple(tree["dependencies"])})
+            tree["dependencies"] = tuple(tree["dependencies"])
+            return cls(**tree)
         except (ValueError, lzma.LZMAError, TypeError, KeyError) as error:
             raise StateError(f"an entry of the install state cannot be read: {error}") from None
 
