@@ -201,8 +201,8 @@ async def _refuse_without_quorum(work: Work, node: Node, cluster: Cluster) -> No
         raise NotUsable(
             "QuorumAtStake",
             f"{node.fqdn} stays: {left} of {len(members)} control plane nodes would be left, and etcd needs {needed}. "
-            f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. To take the "
-            "whole cluster away, delete the Cluster",
+            f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
+            "To take the whole cluster away, delete the Cluster",
         )
 
 
