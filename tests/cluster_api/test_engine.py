@@ -20,7 +20,7 @@ from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.preflight.resource import Preflight
 from metal_ipi.provider.resource import Context, Made, ResourceType, Values
 from metal_ipi.stacks.problems import SettingsError
-from tests.stacks.answers import rehearsed
+from tests.stacks.answers import stack_file
 from tests.stacks.rack import SECRET, rack
 
 _KEYS = "urn:pulumi:rack::metal-ipi::metal-ipi:index:ClusterKeys::keys"
@@ -87,8 +87,7 @@ def test_what_others_are_made_of_comes_first() -> None:
 
 
 def test_what_only_plug_ins_of_pulumi_make_is_refused_by_name() -> None:
-    tree = {key: value for key, value in rehearsed("da11").items() if key != "rehearsal"}
-    found = settings.declaration({**tree, "rehearsal": True})
+    found = settings.declaration({**stack_file("da11"), "rehearsal": True})
     with pytest.raises(Unsupported, match=r"equinix-metal:index/.* cannot make"):
         plan(found.program, State(), types(), found.stack)
 
