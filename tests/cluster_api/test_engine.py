@@ -88,7 +88,9 @@ def test_what_others_are_made_of_comes_first() -> None:
 
 def test_what_only_plug_ins_of_pulumi_make_is_refused_by_name() -> None:
     found = settings.declaration({**stack_file("da11"), "rehearsal": True})
-    with pytest.raises(Unsupported, match=r"equinix-metal:index/.* cannot make"):
+    with pytest.raises(
+        Unsupported, match=r"pulumi:providers:equinix-metal, which the Cluster API providers cannot make"
+    ):
         plan(found.program, State(), types(), found.stack)
 
 
