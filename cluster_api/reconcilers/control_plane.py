@@ -80,7 +80,7 @@ class ControlPlaneReconciler(Reconciler):
             formed=formed,
         )
         if todo.refused and not formed:
-            raise NotUsable("ReplicasInvalid", todo.refused)
+            raise NotUsable("ReplicasRefused", todo.refused)
         for name in todo.missing:
             await self._make(item, work, name)
         plan = await work.plan(self._hub.api)
@@ -186,13 +186,13 @@ def _refuse(item: Object, work: Work) -> None:
     wanted = f"v{work.settings.openshift_version}"
     if item["spec"]["version"] != wanted:
         raise NotUsable(
-            "VersionDiffers",
+            "VersionRefused",
             f"spec.version is {item['spec']['version']}, and settings.openshiftVersion of the MetalIpiCluster makes "
             f"it {wanted}: make them one. The cluster itself is upgraded by its own operator (docs/operating.md)",
         )
     if item["spec"].get("manifestSecretRefs"):
         raise NotUsable(
-            "ManifestsNotSupported",
+            "ManifestsRefused",
             "spec.manifestSecretRefs is not supported yet: name folders of the providers' image in "
             "settings.install.manifests, or take it out",
         )

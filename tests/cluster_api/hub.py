@@ -73,7 +73,7 @@ class Hub:
     def get(self, kind: str, name: str, namespace: str = NAMESPACE) -> Object | None:
         """An object; None where there is none."""
         answer = self.client.get(self.path(kind, name, namespace))
-        return None if answer.status_code == 404 else send(self.client, "GET", self.path(kind, name, namespace))
+        return None if answer.status_code == 404 else answer.raise_for_status().json()
 
     def list(self, kind: str, namespace: str = NAMESPACE) -> list[Object]:
         """All of a namespace."""
