@@ -12,6 +12,7 @@ import json
 from collections.abc import Generator
 from typing import Any
 
+import httpx
 import pytest
 
 from lab.errors import LabError
@@ -228,6 +229,15 @@ def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
     assert owner["controller"] and owner["uid"] == config["metadata"]["uid"]
     # As the installer writes it, for the pool of the machine's role.
     assert "/config/master" in base64.b64decode(secret["data"]["value"]).decode()
+
+
+def test_prometheus_reads_what_is_done(hub: Hub) -> None:
+    hub.until(lambda: "metal_ipi_reconcile_seconds_count{" in _figures(hub), "a look was counted")
+    assert "metal_ipi_steps_running " in _figures(hub)
+
+
+def _figures(hub: Hub) -> str:
+    return httpx.get(f"http://127.0.0.1:{hub.metrics}/metrics", trust_env=False).text
 
 
 def test_no_secret_is_seen_that_is_not_named(hub: Hub) -> None:
