@@ -288,7 +288,7 @@ def test_machines_of_a_control_plane_that_stands_join_one_by_one(
 
 def test_a_control_plane_has_the_number_that_is_listed() -> None:
     assert "lists 3" in scale("c", wanted=4, listed=3, machines={}, formed=False).refused
-    four = dict.fromkeys(("c-0", "c-1", "c-2", "c-3"), True)
+    four = {f"c-{number}": True for number in range(4)}
     assert "does not shrink" in scale("c", wanted=3, listed=3, machines=four, formed=True).refused
 
 
