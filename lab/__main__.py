@@ -57,8 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument("--hub", action="store_true", help="what a hub is made of, too")
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     setup.add_argument("--metallb", action="store_true", help="build MetalLB, too, for nodes to pull")
+    setup.add_argument("--proxy", action="store_true", help="install a forward proxy, too")
     up = add("up", _up, "start the lab; one that runs is left alone")
     rack = "so many servers with BMCs, in the place of the Metal API; any: as many as a running lab has"
+    up.add_argument("--proxy", action="store_true", help="with a forward proxy")
     up.add_argument("--rack", type=_rack, default=0, metavar="N", help=rack)
     for command in (setup, up):
         kinds = ("libvirt", "simulated")
@@ -67,12 +69,17 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
         text = "no real Kubernetes API: small services, at once"
         command.add_argument("--small-kubernetes", action="store_true", help=text)
+        text = "nothing outside of the site resolves or answers; the site has a registry of images"
+        command.add_argument("--disconnected", action="store_true", help=text)
+        text = "what comes when a cluster is complete: the Operator Lifecycle Manager, built once (6 minutes)"
+        command.add_argument("--day-two", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
     add("hub-down", _hub_down, "stop the hub, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
+    add("outside", _outside, "print which names were looked up in a lab that is disconnected, and what was sent out")
     add("routes", _routes, "print what the facility's router holds, as JSON")
     _add_rack({name: add(name, _ask_rack, text) for name, text in _RACK.items()})
     run = add("run", _run, "run a command inside the lab's network")
@@ -128,9 +135,12 @@ def _setup(arguments: argparse.Namespace) -> int:
         _say,
         kube_vip=arguments.kube_vip,
         metallb=arguments.metallb,
+        day_two=arguments.day_two,
         openshift=arguments.openshift,
         real_kubernetes=not arguments.small_kubernetes,
         hub=arguments.hub,
+        forward_proxy=arguments.proxy,
+        disconnected=arguments.disconnected,
     )
     return 0
 
@@ -160,9 +170,11 @@ def _up(arguments: argparse.Namespace) -> int:
     wanted = control.Wanted(
         layout=layout,
         machines=setup.settle(arguments.machines, _say),
-        services=control.RACK_SERVICES if rack else control.SERVICES,
+        services=(*(control.RACK_SERVICES if rack else control.SERVICES), *(("proxy",) if arguments.proxy else ())),
         rack=rack,
         real_kubernetes=not arguments.small_kubernetes,
+        disconnected=arguments.disconnected,
+        day_two=arguments.day_two,
         openshift=lambda: kinds.ensure(arguments.openshift, _say),
     )
     control.up(wanted, _say)
@@ -206,6 +218,16 @@ def _facts(arguments: argparse.Namespace) -> int:
     layout = Layout.of(arguments.state)
     facts.require(layout)
     print(json.dumps(json.loads(layout.facts.read_text()), indent=2))
+    return 0
+
+
+def _outside(arguments: argparse.Namespace) -> int:
+    from lab.network import witness
+
+    seen = witness.load(Layout.of(arguments.state))
+    if seen is None:
+        raise LabError("this lab is not disconnected: start it with --disconnected (lab.disconnected in a stack file)")
+    print(json.dumps(seen, indent=2))
     return 0
 
 

@@ -35,9 +35,12 @@ from metal_ipi.provider.resources.gate_kinds import (
     GateLogs,
     GateNode,
     GateSpec,
+    IngressAnswers,
     InstallComplete,
     MachineConfigAccess,
     NodesReady,
+    ObjectReady,
+    OperatorInstalled,
     SshReachable,
 )
 from metal_ipi.provider.resources.installation import (
@@ -50,6 +53,7 @@ from metal_ipi.provider.resources.ironic_machine import IronicMachine, IronicMac
 from metal_ipi.provider.resources.lifetime import Lifetime, LifetimeArgs
 from metal_ipi.provider.resources.live_system import LiveFileArgs, LiveSystemArgs
 from metal_ipi.provider.resources.mirror import Mirror, MirrorArgs
+from metal_ipi.provider.resources.node_marks import NodeMarks, NodeMarksArgs, NodeMarksOfNode, TaintArgs
 from metal_ipi.provider.resources.preflight import Preflight
 from metal_ipi.provider.resources.provider import Provider, ProviderArgs
 from metal_ipi.provider.resources.redfish_machine import RedfishMachine, RedfishMachineArgs
@@ -89,6 +93,7 @@ __all__ = [
     "GateLogs",
     "GateNode",
     "GateSpec",
+    "IngressAnswers",
     "InstallComplete",
     "Installation",
     "InstallationArgs",
@@ -109,7 +114,12 @@ __all__ = [
     "MirrorSet",
     "MirroredFile",
     "NetworkOrder",
+    "NodeMarks",
+    "NodeMarksArgs",
+    "NodeMarksOfNode",
     "NodesReady",
+    "ObjectReady",
+    "OperatorInstalled",
     "Orders",
     "Plan",
     "Preflight",
@@ -127,6 +137,7 @@ __all__ = [
     "SpotMachine",
     "SpotMachineArgs",
     "SshReachable",
+    "TaintArgs",
     "cost",
     "initramfs_archive",
 ]

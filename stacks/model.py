@@ -12,10 +12,21 @@ from metal_ipi.stacks.platforms.ironic.settings import Ironic
 from metal_ipi.stacks.platforms.listed.settings import MACHINE_NAME
 from metal_ipi.stacks.platforms.redfish.settings import Redfish
 from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection, at, items
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
+from metal_ipi.stacks.sections.api_address import (
+    DnsIngress,
+    DnsRoundRobin,
+    ExternalApi,
+    ExternalIngress,
+    KubeVip,
+    KubeVipIngress,
+    MachineConfigServer,
+    PlatformApi,
+    PlatformIngress,
+)
 from metal_ipi.stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.boot import Boot
+from metal_ipi.stacks.sections.day_two import DayTwo
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
@@ -23,6 +34,7 @@ from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
 from metal_ipi.stacks.sections.install_config import InstallConfig
 from metal_ipi.stacks.sections.machine_config import MachineConfigs
 from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Workers
+from metal_ipi.stacks.sections.node_marks import Taint
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
@@ -50,9 +62,12 @@ class Settings(Section):
         Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate | NoDns,
         Field(discriminator="type"),
     ] = Field(description="where the cluster's names are kept")
-    api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi, Field(discriminator="type")] = Field(
+    api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi | PlatformApi, Field(discriminator="type")] = Field(
         default_factory=DnsRoundRobin, description="how the API is reached"
     )
+    ingress_address: Annotated[
+        DnsIngress | KubeVipIngress | ExternalIngress | PlatformIngress, Field(discriminator="type")
+    ] = Field(default_factory=DnsIngress, description="how what the cluster serves is reached (`*.apps`)")
     machine_config_server: MachineConfigServer = Field(
         default_factory=MachineConfigServer, description="who may ask for the machines' configuration"
     )
@@ -68,6 +83,9 @@ class Settings(Section):
     )
     machine_config: MachineConfigs = Field(
         default_factory=MachineConfigs, description="what nodes have from their first boot on"
+    )
+    day_two: DayTwo = Field(
+        default_factory=DayTwo, description="what is installed when the cluster is complete: operators, image registry"
     )
     ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
@@ -99,6 +117,35 @@ class Settings(Section):
     def full(self, hostname: str) -> str:
         """The full name of a machine."""
         return f"{hostname}.{self.domain}"
+
+    @property
+    def platform_vips(self) -> tuple[str, str] | None:
+        """The addresses of API and ingress that OpenShift's platform baremetal keeps; None: it is of platform none."""
+        api, ingress = self.api_address, self.ingress_address
+        if not isinstance(api, PlatformApi) or not isinstance(ingress, PlatformIngress):
+            return None
+        return api.address, ingress.address
+
+    @property
+    def named_addresses(self) -> dict[str, str]:
+        """The addresses of API and ingress that the settings name, by path."""
+        return {path: address for path, (_, address) in self._addresses.items()}
+
+    @property
+    def kept_addresses(self) -> dict[str, str]:
+        """Those of them that the cluster's own machines have, and nobody else may have."""
+        return {path: address for path, (kind, address) in self._addresses.items() if kind != "external"}
+
+    @property
+    def _addresses(self) -> dict[str, tuple[str, str]]:
+        """Kind and address, by path."""
+        sections = {"apiAddress": self.api_address, "ingressAddress": self.ingress_address}
+        named = {
+            f"{path}.{name}": (section.type, getattr(section, attribute, None))
+            for path, section in sections.items()
+            for name, attribute in (("address", "address"), ("ipv6Address", "ipv6_address"))
+        }
+        return {path: (kind, address) for path, (kind, address) in named.items() if address is not None}
 
     @property
     def asks_registries(self) -> bool:
@@ -134,9 +181,22 @@ class Settings(Section):
 
     def kernel_arguments(self, machine: str) -> tuple[str, ...]:
         """What a machine (`worker-0`) gets on its kernel's command line: everybody's, its role's, its own."""
-        role = self.workers if machine.startswith("worker-") else self.control_plane
         own = self.of_machine(machine).kernel_arguments
-        return (*self.boot.kernel_arguments, *role.kernel_arguments, *own)
+        return (*self.boot.kernel_arguments, *self._role(machine).kernel_arguments, *own)
+
+    def labels(self, machine: str) -> dict[str, str]:
+        """The labels that a machine's (`worker-0`) node gets: its role's, and its own over them."""
+        return {**self._role(machine).labels, **self.of_machine(machine).labels}
+
+    def taints(self, machine: str) -> tuple[Taint, ...]:
+        """The taints that a machine's (`worker-0`) node gets: its role's, and its own over those of the same key and
+        effect."""
+        own = self.of_machine(machine).taints
+        taken = {(taint.key, taint.effect) for taint in own}
+        return (*(taint for taint in self._role(machine).taints if (taint.key, taint.effect) not in taken), *own)
+
+    def _role(self, machine: str) -> ControlPlane | Workers:
+        return self.workers if machine.startswith("worker-") else self.control_plane
 
     def install_device(self, machine: str) -> DeviceRule:
         """Which disk a machine (`worker-0`) is installed to. Only where `boot.install` is set."""

@@ -36,6 +36,10 @@ NEEDED: Sequence[Needed] = (
         for section, types, keys in _OF_TYPES
         for key in keys
     ),
+    *(
+        Needed(path=f"dayTwo.registry.{key}", when=lambda tree: at(tree, "dayTwo.registry.type") == "s3")
+        for key in ("accessKeyId", "secretAccessKey")
+    ),
     Needed(path="boot.streamFile", when=lambda tree: not at(tree, "boot.streamUrl")),
     Needed(path="install.pullSecret", when=lambda tree: at(tree, "install.distribution") != "okd"),
 )

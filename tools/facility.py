@@ -32,14 +32,26 @@ class Wanted:
     """Whether machines announce the API's address."""
     metallb: bool
     """Whether nodes announce the addresses of services."""
+    day_two: bool
+    """Whether something is installed when the cluster is complete."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
+    proxy: bool = False
+    """Whether machines reach the outside by a forward proxy."""
+    disconnected: bool = False
+    """Whether nothing outside of its site resolves or answers."""
 
     @property
     def options(self) -> list[str]:
         """What `lab setup` and `lab up` are told alike."""
-        small = ["--small-kubernetes"] if self.small_kubernetes else []
-        return ["--machines", self.machines, "--openshift", self.installer, *small]
+        more = {
+            "--small-kubernetes": self.small_kubernetes,
+            "--disconnected": self.disconnected,
+            "--day-two": self.day_two,
+            "--proxy": self.proxy,
+        }
+        chosen = [name for name, so in more.items() if so]
+        return ["--machines", self.machines, "--openshift", self.installer, *chosen]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +116,10 @@ class Facility:
         return [sys.executable, "-m", "lab", "run", *self._state, "--", *command]
 
     def environment(self, facts: dict[str, Any]) -> dict[str, str]:
-        """What makes clients inside trust the lab's certificates, and nothing else."""
-        return {name: facts["ca_path"] for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")}
+        """What makes clients inside trust the lab's certificates, and nothing else; and what has openshift-install make
+        a cluster in FIPS mode although neither it nor this system is FIPS-capable (installer, pkg/types/validation)."""
+        trust = {name: facts["ca_path"] for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")}
+        return {**trust, "OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION": "1"}
 
     @property
     def _state(self) -> list[str]:

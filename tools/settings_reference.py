@@ -29,7 +29,10 @@ HUB_DOCUMENT = Path("docs") / "hub-settings.md"
 _SHARED: dict[type[BaseModel], str] = {DeviceRule: "A rule for disks"}
 """Models that several settings take: told once, under this heading."""
 _WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
-_UNITS = {"seconds": "seconds", "hours": "hours", "MiB": "MiB", "GiB": "GiB", "USD per hour": "USD per hour"}
+_UNITS = {
+    **{unit: unit for unit in ("seconds", "hours", "MiB", "GiB", "percent")},
+    "USD per hour": "USD per hour",
+}
 _HEAD = """\
 # Every setting
 
@@ -160,7 +163,7 @@ def _row(path: str, field: FieldInfo, model: type[BaseModel]) -> _Row:
         kind=_type(field, path, model),
         default=_default(field),
         required="yes" if field.is_required() else needed,
-        text=_escaped(field.description or "") + "".join(f" → `{each}`" for each in becomes.of(path)),
+        text=_escaped(field.description or "") + "".join(f" → `{each}`" for each in becomes.of(path, _kind(model))),
     )
 
 
@@ -278,7 +281,8 @@ def _literals(annotation: object) -> bool:
 
 
 def _kind(model: type[BaseModel]) -> str:
-    return str(model.model_fields["type"].default)
+    """The `type` of a section that has kinds; nothing for another one."""
+    return str(model.model_fields["type"].default) if "type" in model.model_fields else ""
 
 
 def _doc(model: type[BaseModel]) -> str:

@@ -17,6 +17,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from metal_ipi.components.install.manifest_rules import told
 from metal_ipi.components.install.manifests import identities
 
@@ -31,6 +33,8 @@ _COMMANDS = {
     False: ("ignition-configs", "bootstrap.ign"),
     True: ("single-node-ignition-config", "bootstrap-in-place-for-live-iso.ign"),
 }
+_RELEASE_IMAGE = "OPENSHIFT_INSTALL_RELEASE_IMAGE_OVERRIDE"
+"""openshift/installer, pkg/asset/releaseimage/pullspec.go."""
 _BAD_REQUEST = 64
 
 
@@ -50,6 +54,7 @@ def create(
     work_directory: Path,
     in_place: bool = False,
     manifests: Mapping[str, str] | None = None,
+    release_image: str | None = None,
 ) -> dict[str, str]:
     """Let the installer create the assets.
 
@@ -60,6 +65,7 @@ def create(
         work_directory: made anew with mode 0700, and removed again.
         in_place: the only machine bootstraps itself.
         manifests: those that the installer takes in beside its own, by file name.
+        release_image: the one that is installed, by digest; None: the installer's own.
     Raises DriverError with what the installer said.
     """
     program = shutil.which(installer)
@@ -69,11 +75,15 @@ def create(
         )
     _require_version(program, version)
     with _prepared(work_directory, install_config):
-        if manifests:
+        baremetal = _is_baremetal(install_config)
+        if manifests or baremetal:
             _run(program, "manifests", work_directory)
+        if baremetal:
+            _leave_machines_out(work_directory)
+        if manifests:
             _add(manifests, work_directory)
         what, bootstrap = _COMMANDS[in_place]
-        _run(program, what, work_directory)
+        _run(program, what, work_directory, release_image)
         files = {"bootstrap": bootstrap, **_ASSETS}
         return {name: (work_directory / file).read_text() for name, file in files.items()}
 
@@ -115,9 +125,10 @@ def _prepared(work_directory: Path, install_config: str) -> Generator[None, None
             work_directory.parent.rmdir()
 
 
-def _run(program: str, what: str, work_directory: Path) -> None:
+def _run(program: str, what: str, work_directory: Path, release_image: str | None = None) -> None:
     command = [program, "create", what, "--dir", str(work_directory)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    env = {**os.environ, **({_RELEASE_IMAGE: release_image} if release_image else {})}
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise DriverError(f"openshift-install create {what} failed:\n{result.stderr.strip()}", result.returncode)
 
@@ -135,6 +146,19 @@ def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
                 f"install.manifests: {name}: the installer makes {told(each)} itself ({objects[each]}); take it out", 4
             )
         (work_directory / "openshift" / name).write_bytes(text.encode())
+
+
+def _is_baremetal(install_config: str) -> bool:
+    tree = yaml.safe_load(install_config)
+    return isinstance(tree, dict) and "baremetal" in (tree.get("platform") or {})
+
+
+def _leave_machines_out(work_directory: Path) -> None:
+    """Take away the machines and hosts that the installer has OpenShift's machine API make and install, as is usual
+    where somebody else does that (openshift-docs, installing-*-user-infra): it would wait for workers of its own."""
+    for kind in ("hosts", "master-machines", "worker-machineset"):
+        for path in (work_directory / "openshift").glob(f"99_openshift-cluster-api_{kind}-*.yaml"):
+            path.unlink()
 
 
 def _require_version(program: str, version: str) -> None:
@@ -166,6 +190,7 @@ def main() -> int:
             work_directory=Path(request["workDirectory"]),
             in_place=request.get("inPlace", False),  # requests that a state keeps may be older
             manifests=request.get("manifests"),
+            release_image=request.get("releaseImage"),
         )
     except DriverError as error:
         print(error, file=sys.stderr)

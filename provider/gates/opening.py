@@ -13,6 +13,10 @@ def opener(kind: str) -> Opener:
         from metal_ipi.provider.gates.machine_config_access import open_check
     elif kind == "address-announced":
         from metal_ipi.provider.gates.address_announced import open_check
+    elif kind == "ingress-answers":
+        from metal_ipi.provider.gates.ingress_answers import open_check
+    elif kind == "operator-installed":
+        from metal_ipi.provider.gates.operator_lifecycle import open_check
     else:
         from metal_ipi.provider.gates.cluster import OPENERS
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from metal_ipi.provider.forms import (
     NOT_EMPTY,
     AbsolutePath,
+    Domain,
     HostName,
     HttpsUrl,
     NodeName,
@@ -28,6 +29,8 @@ from metal_ipi.provider.resources.credentials import ClusterCredentials
 
 _Console = Annotated[str, Field(min_length=0), form(r"([^@\s]+@[^@\s]+)?", "`<user>@<host>`")]
 _LogDirectory = Annotated[AbsolutePath | None, Field(alias="logDirectory")]
+_ObjectName = Annotated[str, form(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "an object's name")]
+_Condition = Annotated[str, form(r"[A-Za-z0-9./-]+=(True|False|Unknown)", "a condition: `<type>=<status>`")]
 _Network = Annotated[str, form(r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?", "an address or a CIDR")]
 
 if TYPE_CHECKING:
@@ -59,6 +62,8 @@ class GateNode(Inputs):
     """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
     port: Given[Port | None] = default()
     """SSH port, 22."""
+    ipv6: Given[str | None] = default()
+    """With dual stack: its IPv6 address, where SSH must answer as well, as far as there is a route to it from here."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.address))
@@ -144,6 +149,19 @@ class ApiAnswers(GateSpec):
     kind: ClassVar[str] = "api-answers"
 
 
+class IngressAnswers(GateSpec):
+    """A router of the cluster answers HTTPS at an address, with a certificate for names of the cluster's."""
+
+    address: Given[Annotated[str, form(r"[\d.]+", "an IPv4 address")]]
+    """The IPv4 address."""
+    domain: Given[Domain]
+    """`apps.<cluster's domain>`: what all names end in that routers serve."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+    kind: ClassVar[str] = "ingress-answers"
+
+
 class _OfCluster(GateSpec):
     """What a cluster's API tells."""
 
@@ -186,6 +204,31 @@ class InstallComplete(_OfCluster):
     kind: ClassVar[str] = "install-complete"
 
 
+class OperatorInstalled(_OfCluster):
+    """The operator of a Subscription is installed: its ClusterServiceVersion succeeded, and is the latest of its
+    channel; where somebody approves updates, the one that was approved."""
+
+    namespace: Given[_ObjectName]
+    """The Subscription's namespace."""
+    subscription: Given[_ObjectName]
+    """The Subscription's name."""
+    manual: bool = False
+    """Whether somebody approves each InstallPlan."""
+
+    kind: ClassVar[str] = "operator-installed"
+
+
+class ObjectReady(_OfCluster):
+    """An object of the API has conditions, and its status is of what it says now (observedGeneration)."""
+
+    path: Annotated[str, form(r"/apis?/[\w./-]+", "the path of an object of the API")]
+    """Its path: `/apis/<group>/<version>/<plural>/<name>`."""
+    conditions: Annotated[GivenList[_Condition], NOT_EMPTY]
+    """Each a condition's type and status: `Available=True`."""
+
+    kind: ClassVar[str] = "object-ready"
+
+
 KINDS: Mapping[str, type[GateSpec]] = {
     each.kind: each
     for each in (
@@ -194,7 +237,10 @@ KINDS: Mapping[str, type[GateSpec]] = {
         ApiAnswers,
         BootstrapComplete,
         AddressAnnounced,
+        IngressAnswers,
         NodesReady,
         InstallComplete,
+        OperatorInstalled,
+        ObjectReady,
     )
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pulumi
@@ -14,6 +15,22 @@ from metal_ipi.components.machines.contract import Platform
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import ClusterKeys, Orders, Plan
 from metal_ipi.stacks.problems import Found
+
+
+@dataclass(frozen=True, kw_only=True)
+class FencedBy:
+    """The BMC of a machine, and an account there."""
+
+    machine: str
+    """`worker-0`."""
+    address: str
+    """Its https URL."""
+    system_id: str | None
+    username: str
+    password: str
+    """Secret."""
+    private_authority: bool
+    """Whether its certificate is of an authority of the site's."""
 
 
 class Facility(Protocol):
@@ -40,6 +57,11 @@ class Facility(Protocol):
         ...
 
     @property
+    def hosts(self) -> tuple[Mapping[str, str], ...]:
+        """The servers as install-config.yaml has them for platform baremetal; nothing where machines are ordered."""
+        ...
+
+    @property
     def orders(self) -> Orders | None:
         """What is ordered; None where the machines are there already."""
         ...
@@ -54,6 +76,11 @@ class Facility(Protocol):
 
     def host_network(self, node: Node) -> HostNetwork | None:
         """The same as NMState; None where the settings have none for it."""
+        ...
+
+    @property
+    def bmcs(self) -> tuple[FencedBy, ...] | str:
+        """The BMCs of the machines that last, for nodes that restart each other; or why there are none for them."""
         ...
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:

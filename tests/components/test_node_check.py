@@ -184,6 +184,16 @@ def test_a_node_that_runs_the_operating_system_of_its_clusters_release(node: Nod
 
 
 @runs_scripts
+@pytest.mark.parametrize(("mode", "status"), [("1\n", "passed"), ("0\n", "failed"), (None, "failed")])
+def test_a_node_that_is_to_be_in_fips_mode(node: Node, mode: str | None, status: str) -> None:
+    if mode is not None:
+        node.write("proc/sys/crypto/fips_enabled", mode)
+    result = node.check(dataclasses.replace(_EXPECTATION, fips=True))
+    assert (_statuses(result.stdout)["fips"][0], result.returncode) == (status, int(status == "failed"))
+    assert ("the kernel is not in FIPS mode" in result.stderr) == (status == "failed")
+
+
+@runs_scripts
 def test_a_node_in_its_first_boot_fails(node: Node) -> None:
     node.write("etc/ignition-machine-config-encapsulated.json", "{}")
     result = node.check()
@@ -314,6 +324,34 @@ def test_bonds_and_vlans_must_be_there(node: Node, links: tuple[str, ...], faili
         f"link {name}": "failed" if name in failing else "passed" for name in (link.split("=")[0] for link in links)
     }
     assert result.returncode == bool(failing), result.stderr
+
+
+_NONE, _OWN, _GATEWAY = "0" * 32, "20010db8006400000000000000000061", "20010db8006400000000000000000001"
+_WAY = f"{_NONE} 00 {_NONE} 00 {_GATEWAY} 00000400 00000001 00000000 00000003    br-ex\n"
+_NO_WAY = f"{_NONE} 00 {_NONE} 00 {_NONE} ffffffff 00000001 00000000 00200200       lo\n"
+
+
+@runs_scripts
+@pytest.mark.parametrize(
+    ("address", "route", "failing"),
+    [
+        (f"{_OWN} 05 40 00 80    br-ex\n", _WAY, {}),
+        (f"{_OWN} 05 40 00 c8    br-ex\n", _WAY, {"ipv6-address": "tentative or a duplicate (flags 0xc8)"}),
+        (f"{_GATEWAY} 05 40 00 80    br-ex\n", _WAY, {"ipv6-address": "absent"}),
+        (f"{_OWN} 05 40 00 80    br-ex\n", _NO_WAY, {"ipv6-route": "no IPv6 default route"}),
+    ],
+)
+def test_with_dual_stack_there_are_an_ipv6_address_and_a_default_route(
+    node: Node, address: str, route: str, failing: dict[str, str]
+) -> None:
+    node.write("proc/net/if_inet6", f"{_NONE[1:]}1 01 80 10 80       lo\n{address}")
+    near = f"{_OWN[:16]:0<32} 40 {_NONE} 00 {_NONE} 00000100 00000001 00000000 00000001    br-ex\n"
+    node.write("proc/net/ipv6_route", near + route)
+    result = node.check(dataclasses.replace(_EXPECTATION, ipv6="2001:db8:64::61"))
+    assert result.returncode == (1 if failing else 0), result.stderr
+    for name in ("ipv6-address", "ipv6-route"):
+        assert _statuses(result.stdout)[name][0] == ("failed" if name in failing else "passed")
+        assert failing.get(name, "") in result.stderr
 
 
 @runs_scripts

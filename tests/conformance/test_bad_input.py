@@ -76,6 +76,7 @@ def _join(network: str, **others: object) -> Bad:
 
 
 _PODS = {"cidr": "10.128.0.0/14", "hostPrefix": 23}
+_PODS_IPV6 = {"cidr": "fd01::/48", "hostPrefix": 64}
 _SERVICES = "172.30.0.0/16"
 
 
@@ -88,6 +89,21 @@ def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
         settings={"platform__gateway": gateway, "platform__prefix": prefix, "platform__servers": servers},
         problem="platform.prefix",
     )
+
+
+def _platform(api: str, ingress: str, problem: str, says: str, **installer: Any) -> Bad:
+    """Addresses that platform baremetal is to keep; without one of ingress there is none."""
+    hosts = [
+        {"name": server["name"], "role": "worker" if "worker" in server["name"] else "master",
+         "bootMACAddress": server["mac"]}
+        for server in SERVERS
+    ]  # fmt: skip
+    vips = {"apiVIPs": [api], **({"ingressVIPs": [ingress]} if ingress else {})}
+    given = {"baremetal": {**vips, "provisioningNetwork": "Disabled", "hosts": hosts}}
+    sections = {"apiAddress": api, "ingressAddress": ingress}
+    settings = {name: {"type": "platform", "address": address} for name, address in sections.items() if address}
+    own = {f"installConfig__{name}": value for name, value in installer.items()}
+    return Bad(installer={"platform": given, **installer}, says=says, settings={**settings, **own}, problem=problem)
 
 
 _ARBITER = {"name": "arbiter", "replicas": 1, "architecture": "amd64"}
@@ -136,6 +152,55 @@ BAD = {
             "too large": (["172.0.0.0/8"], "must be /12 or greater"),
         }.items()
     },
+    **{
+        f"dual stack with {what}": _own(
+            "networking.serviceNetwork",
+            services,
+            says=says,
+            at=at,
+            networking__clusterNetwork=[_PODS, *pods],
+        )
+        for what, (services, pods, says, at) in {
+            "no pods of IPv6": (
+                [_SERVICES, "fd02::/112"],
+                [],
+                "networking.clusterNetwork",
+                "networking.clusterNetwork",
+            ),
+            "services of IPv6 first": (["fd02::/112", _SERVICES], [_PODS_IPV6], "IPv4 addresses must be listed", ""),
+            "two services' networks of IPv6": (
+                ["fd02::/112", "fd03::/112", _SERVICES],
+                [_PODS_IPV6],
+                "provide two",
+                "",
+            ),
+            "pods of another prefix": (
+                [_SERVICES, "fd02::/112"],
+                [{**_PODS_IPV6, "hostPrefix": 80}],
+                "prefix must be 64 for IPv6",
+                "networking.clusterNetwork",
+            ),
+            "services of a /64": ([_SERVICES, "fd02::/64"], [_PODS_IPV6], "should be /112", ""),
+            "services where OVN's routers are": (
+                [_SERVICES, "fd98::/112"],
+                [_PODS_IPV6],
+                "default internal subnet fd98::/64",
+                "networking",
+            ),
+        }.items()
+    },
+    "dual stack with no machines of IPv6": Bad(
+        installer={
+            "networking.serviceNetwork": [_SERVICES, "fd02::/112"],
+            "networking.clusterNetwork": [_PODS, _PODS_IPV6],
+        },
+        says="networking.machineNetwork: Invalid value",
+        settings={
+            "installConfig__networking__serviceNetwork": [_SERVICES, "fd02::/112"],
+            "installConfig__networking__clusterNetwork": [_PODS, _PODS_IPV6],
+        },
+        problem="platform.ipv6",
+    ),
     "services where OVN's routers are": _own(
         "networking.serviceNetwork", ["100.64.0.0/16"], says="OVNKubernetes default internal subnet", at="networking"
     ),
@@ -226,6 +291,23 @@ BAD = {
         says='arbiter.platform: Unsupported value: "none": supported values: "baremetal"',
         settings={"platform__servers": [{**SERVERS[0], "name": "arbiter-0"}, *SERVERS[2:]]},
         problem="platform.servers[0].name",
+    ),
+    "an address of the API in another network": _platform(
+        "10.0.0.9", "192.0.2.8", "apiAddress.address", "IP expected to be in one of the machine networks: 192.0.2.0/24"
+    ),
+    "an address of ingress in another network": _platform(
+        "192.0.2.9", "10.0.0.8", "ingressAddress.address", "IP expected to be in one of the machine networks"
+    ),
+    "one address for both": _platform(
+        "192.0.2.9", "192.0.2.9", "ingressAddress.address", "VIP for API must not be one of the Ingress VIPs"
+    ),
+    "no address of ingress": _platform("192.0.2.9", "", "ingressAddress.type", "must specify VIP for ingress"),
+    "platform baremetal without what belongs to it": _platform(
+        "192.0.2.9",
+        "192.0.2.8",
+        "installConfig.capabilities",
+        "platform baremetal requires the baremetal capability",
+        capabilities={"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["MachineAPI"]},
     ),
     "fewer workers than none": _count("compute.0.replicas", "workers", -1, says="compute[0].replicas"),
     "an architecture that there is not": Bad(

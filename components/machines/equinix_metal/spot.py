@@ -91,12 +91,13 @@ class SpotMetalMachine(pulumi.ComponentResource):
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
         self.public_ipv6 = machine.public_ipv6
+        self.ipv6: str | None = None
         self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)
         self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
         """See `LastingMachine`."""
-        return bgp_neighbours(self, self.machine_id, self._session)
+        return bgp_neighbours(self.machine_id, self._session, pulumi.InvokeOutputOptions(parent=self))
 
 
 def _kept_parameters(*, disposable: bool) -> list[str]:

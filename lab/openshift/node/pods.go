@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -37,10 +38,10 @@ const (
 // pods is what the kubelet is for pods: it runs those whose manifests lie in the manifest directory, and those that the
 // API has for this node, and ends what is in neither any more.
 type pods struct {
-	root    string
-	address string // of a machine that shares its kernel with others; else empty
-	wire    *wire  // what pods of the API have for a network there; nil: the machine's
-	log     *log.Logger
+	root      string
+	addresses []string // of a machine that shares its kernel with others; else the empty one
+	wire      *wire    // what pods of the API have for a network there; nil: the machine's
+	log       *log.Logger
 	// assigned is the API's pods for this node, by name, ready to run; nil where there is no API to ask.
 	assigned func(ctx context.Context) map[string]podManifest
 	running  map[string]*pod
@@ -59,7 +60,8 @@ type pod struct {
 type podManifest struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
-		Name string `json:"name"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
 	} `json:"metadata"`
 	Spec podSpec `json:"spec"`
 
@@ -166,7 +168,7 @@ func (p *pods) step(ctx context.Context) {
 		if it := p.running[name]; it != nil {
 			select {
 			case <-it.ended:
-				if errors.Is(it.failed, fs.ErrNotExist) {
+				if errors.Is(it.failed, fs.ErrNotExist) || errors.Is(it.failed, errNoKeepalived) {
 					p.refuse(name, it.failed) // the lab has no such image, and will not have it
 					continue
 				}
@@ -233,6 +235,9 @@ func (p *pods) stop(name string) {
 
 // run is the life of a pod: its first containers one after the other, then the others together until one of them ends.
 func (p *pods) run(ctx context.Context, name string, told podManifest) error {
+	if isPlatformPod(told) {
+		return p.keepAddresses(ctx, told)
+	}
 	for _, it := range told.Spec.InitContainers {
 		command, ended, err := p.launch(ctx, name, it, told)
 		if err != nil {
@@ -352,14 +357,16 @@ func (p *pods) mounts(it container, told podManifest) ([]bind, error) {
 // carry gives a program that would listen on all addresses of a shared kernel other ports, and carries there what
 // arrives at this machine's own, until the context ends. The result is further arguments.
 func (p *pods) carry(ctx context.Context, program string) ([]string, error) {
-	if p.address == "" || program != machineConfigServerName {
+	if len(p.addresses) == 0 || p.addresses[0] == "" || program != machineConfigServerName {
 		return nil, nil
 	}
 	arguments := []string{}
 	for option, port := range map[string]string{"--secure-port": machinePort, "--insecure-port": "22624"} {
 		other, err := freePort()
-		if err == nil {
-			err = relay(ctx, p.address+":"+port, "127.0.0.1:"+strconv.Itoa(other))
+		for _, address := range p.addresses {
+			if err == nil {
+				err = relay(ctx, net.JoinHostPort(address, port), "127.0.0.1:"+strconv.Itoa(other))
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("port %s: %w", port, err)
