@@ -1,0 +1,73 @@
+"""The commands of the program: the installer, and the checks of nodes. `up` has them run by pulumi-command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from metal_ipi.components.checks import driver as checks
+from metal_ipi.components.install import driver as installer
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.inputs import Inputs, Problem
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.values import UNKNOWN
+
+
+class Command(ResourceType):
+    """One of the program's drivers, by what they are asked for: it runs again when that has changed.
+
+    Killed while it runs: nothing was kept, and it runs again. The installer makes other assets then.
+    """
+
+    token = "command:local:Command"  # noqa: S105 - a type token
+    inputs = Inputs
+
+    def check(self, inputs: Values) -> list[Problem]:
+        return []
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        # Not `create` and `dir`: by which path Python is found is no reason.
+        return simple_changes(old, new, ("stdin", "environment", "triggers"))
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        return {"stdout": UNKNOWN, "stderr": UNKNOWN}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        return Made(id=context.identity, outputs={"stdout": await _run(inputs), "stderr": ""})
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        return {"stdout": await _run(new), "stderr": ""}
+
+
+async def _run(inputs: Values) -> str:
+    module = str(inputs.get("create") or "").rpartition(" ")[2]
+    request: dict[str, Any] = json.loads(str(inputs["stdin"]))
+    if module == installer.__name__:
+        return await _install(request)
+    if module == checks.__name__:
+        passed, failures = await checks.check_all(checks.targets(request), inputs["environment"][checks.KEY])
+        if failures:
+            raise ProviderError("\n".join(failures))
+        return json.dumps(passed)
+    raise ProviderError(f"a command that is none of the program's drivers is not run here: {inputs.get('create')}")
+
+
+async def _install(request: dict[str, Any]) -> str:
+    """The driver's document; secret."""
+    with tempfile.TemporaryDirectory(prefix="metal-ipi-") as folder:
+        try:
+            made = await asyncio.to_thread(
+                installer.create,
+                installer=request["installer"],
+                version=request["version"],
+                install_config=request["installConfig"],
+                work_directory=Path(folder) / "assets",
+                in_place=request.get("inPlace", False),
+                manifests=request.get("manifests"),
+            )
+        except installer.DriverError as error:
+            raise ProviderError(str(error)) from error
+    return json.dumps(made)
