@@ -186,6 +186,20 @@ class InstallComplete(_OfCluster):
     kind: ClassVar[str] = "install-complete"
 
 
+class ClusterApiAvailable(_OfCluster):
+    """On a hub, whose credentials these are, Cluster API says that a cluster is Available.
+
+    Fails early when our providers say what they cannot do.
+    """
+
+    namespace: Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "the name of a namespace")]
+    """The namespace of the Cluster."""
+    cluster: Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "the name of a Cluster")]
+    """The Cluster's name."""
+
+    kind: ClassVar[str] = "cluster-api-available"
+
+
 KINDS: Mapping[str, type[GateSpec]] = {
     each.kind: each
     for each in (
@@ -196,5 +210,6 @@ KINDS: Mapping[str, type[GateSpec]] = {
         AddressAnnounced,
         NodesReady,
         InstallComplete,
+        ClusterApiAvailable,
     )
 }
