@@ -43,27 +43,32 @@ NAME = "metal-ipi"
 Properties = dict[str, PropertyValue]
 
 
+def resource_types() -> dict[str, ResourceType]:
+    """All resource types, by token, for the time of one update: they remember what it declared and what failed."""
+    types: list[ResourceType] = [
+        ClusterKeys(),
+        ServiceCredentials(),
+        DnsRecords(),
+        Artifacts(),
+        Mirror(),
+        Lifetime(),
+        EphemeralMachine(),
+        SpotMachine(),
+        RedfishMachine(),
+        IronicMachine(),
+        Gate(),
+        Removal(),
+        Installation(),
+        Preflight(),
+    ]
+    return {item.token: item for item in types}
+
+
 class MetalIpiProvider(sdk.Provider):
     """All resource types behind one provider."""
 
     def __init__(self, log: Log | None = None) -> None:
-        types: list[ResourceType] = [
-            ClusterKeys(),
-            ServiceCredentials(),
-            DnsRecords(),
-            Artifacts(),
-            Mirror(),
-            Lifetime(),
-            EphemeralMachine(),
-            SpotMachine(),
-            RedfishMachine(),
-            IronicMachine(),
-            Gate(),
-            Removal(),
-            Installation(),
-            Preflight(),
-        ]
-        self._types = {item.token: item for item in types}
+        self._types = resource_types()
         self._settings = Settings()
         self._declared: set[str] = set()
         """URNs that the program has declared. A plugin lives as long as one update; a destroy runs no program."""

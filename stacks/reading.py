@@ -55,7 +55,7 @@ class Kind(Generic[Model]):
 
         Warns of settings that an earlier version took.
         """
-        settings = self._validated(tree, pulumi.get_stack())
+        settings = self.validated(tree, pulumi.get_stack())
         _refuse_rehearsed(tree)
         for warning in self.current(tree)[1]:
             pulumi.log.warn(warning)
@@ -63,7 +63,7 @@ class Kind(Generic[Model]):
 
     def parse(self, values: dict[str, str], stack: str) -> Model:
         """Validate configuration values as the engine hands them over. Raises SettingsError."""
-        return self._validated(self._tree(values), stack)
+        return self.validated(self._tree(values), stack)
 
     def _tree(self, values: dict[str, str]) -> Tree:
         tree: Tree = {}
@@ -74,7 +74,8 @@ class Kind(Generic[Model]):
             tree[key] = value if field is None or field.annotation is str else of_json(value)
         return tree
 
-    def _validated(self, tree: Tree, stack: str) -> Model:
+    def validated(self, tree: Tree, stack: str) -> Model:
+        """The same wherever no program runs: warns of nothing, and takes a rehearsal."""
         if found := problems_of(unfit(tree)):
             raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
         tree, _ = self.current(tree)

@@ -135,6 +135,12 @@ def parse(text: str) -> dict[str, str]:
     return {name: str(found[name]) for name in wanted}
 
 
+def stub(assets: Mapping[str, str], pool: str) -> str:
+    """The pointer of a machine config pool, as the installer writes it (openshift/installer,
+    pkg/asset/ignition/machine/node.go): the driver's document has the workers', and pools differ by the name only."""
+    return assets["worker"].replace("/config/worker", f"/config/{pool}")
+
+
 def credentials(kubeconfig: str) -> Credentials:
     """The administrator's certificate, key and the API's certificate authorities in a kubeconfig."""
     try:

@@ -1,0 +1,92 @@
+"""The providers: `python -m metal_ipi.cluster_api [--kubeconfig FILE] [--namespace NAME] [--metrics-port PORT]`.
+
+One process for all three. Of several, the one that holds the Lease works; the others wait. It ends when it loses the
+Lease, and on SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+
+import kopf
+from prometheus_client import start_http_server
+
+from metal_ipi.cluster_api import metrics
+from metal_ipi.cluster_api.api import Api
+from metal_ipi.cluster_api.claims import Claims
+from metal_ipi.cluster_api.clusters import Clusters
+from metal_ipi.cluster_api.leader import Leader
+from metal_ipi.cluster_api.operator import Operator
+from metal_ipi.cluster_api.reconcilers.base import Hub
+
+_LOST = 3
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m metal_ipi.cluster_api", description="Cluster API providers")
+    parser.add_argument("--kubeconfig", help="the management cluster; not set: the one that this runs in")
+    parser.add_argument("--namespace", default="metal-ipi-system", help="the providers' own, which has their Leases")
+    parser.add_argument("--metrics-port", type=int, default=8080, help="where Prometheus reads; 0: nowhere")
+    parser.add_argument("--metrics-address", default="0.0.0.0", help="the address of that")  # noqa: S104 - in a pod
+    return parser.parse_args()
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    api = Api(arguments.kubeconfig)
+    if arguments.kubeconfig:  # where kopf looks
+        os.environ["KUBECONFIG"] = arguments.kubeconfig
+    clusters = Clusters(api)
+    hub = Hub(api=api, clusters=clusters, claims=Claims(api, arguments.namespace))
+    metrics.register(clusters)
+    if arguments.metrics_port:
+        start_http_server(arguments.metrics_port, addr=arguments.metrics_address)
+    stopping = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, stopping.set)
+    leader = Leader(api, arguments.namespace)
+    ended = asyncio.ensure_future(stopping.wait())
+    acquired = asyncio.ensure_future(leader.acquire())
+    await asyncio.wait({ended, acquired}, return_when=asyncio.FIRST_COMPLETED)
+    if not acquired.done():
+        acquired.cancel()
+        return 0
+    stop = asyncio.Event()
+    held = asyncio.ensure_future(leader.hold())
+    working = asyncio.ensure_future(
+        kopf.operator(
+            registry=Operator(hub).registry(in_pod=arguments.kubeconfig is None),
+            clusterwide=True,
+            stop_flag=stop,
+            memo=kopf.Memo(),
+            vault=None,
+        )
+    )
+    await asyncio.wait({ended, held, working}, return_when=asyncio.FIRST_COMPLETED)
+    lost = held.done()
+    stop.set()
+    for engine in list(clusters.engines.values()):
+        await engine.stop()
+    held.cancel()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(working, 20)
+    if not lost:
+        await leader.release()
+    return _LOST if lost else 0
+
+
+def main() -> int:
+    """Until it is stopped; 3: the Lease was lost."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    for noisy in ("httpx", "asyncssh", "kopf"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    return asyncio.run(_run(_arguments()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

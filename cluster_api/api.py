@@ -1,0 +1,160 @@
+"""The management cluster's API: objects as plain trees, asked for in threads by the official client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+Object = dict[str, Any]
+MANAGER = "metal-ipi-cluster-api"
+"""The field manager of what is written here."""
+_TYPES = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
+
+
+class ApiError(Exception):
+    """The API refused something, or did not answer; `status` is HTTP's, 0 without an answer."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """Where objects of a kind are."""
+
+    group: str
+    """Empty: the core group."""
+    version: str
+    kind: str
+    plural: str
+
+    @property
+    def api_version(self) -> str:
+        """As objects say it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Of an object; of all of a namespace, or of all, where name or namespace is empty."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        within = f"/namespaces/{namespace}" if namespace else ""
+        return f"{root}{within}/{self.plural}" + "".join(f"/{part}" for part in (name, subresource) if part)
+
+
+SECRET = Resource(group="", version="v1", kind="Secret", plural="secrets")
+LEASE = Resource(group="coordination.k8s.io", version="v1", kind="Lease", plural="leases")
+CLUSTER = Resource(group="cluster.x-k8s.io", version="v1beta2", kind="Cluster", plural="clusters")
+MACHINE = Resource(group="cluster.x-k8s.io", version="v1beta2", kind="Machine", plural="machines")
+
+
+class Api:
+    """Calls raise ApiError."""
+
+    def __init__(self, kubeconfig: str | None = None) -> None:
+        """`kubeconfig` is a path; None: the account of the pod that this runs in."""
+        configuration = client.Configuration()
+        if kubeconfig is None:
+            config.load_incluster_config(configuration)
+        else:
+            config.load_kube_config(kubeconfig, client_configuration=configuration)
+        cast(Any, configuration).retries = False
+        self._client = client.ApiClient(configuration)
+
+    async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:
+        """An object; None where there is none."""
+        try:
+            return await self._call("GET", kind.path(namespace, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def list(self, kind: Resource, namespace: str, labels: str = "") -> list[Object]:
+        """The objects of a namespace that have these labels, `a=b,c`."""
+        query = [("labelSelector", labels)] if labels else []
+        found = (await self._call("GET", kind.path(namespace), query=query)).get("items") or []
+        return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found]
+
+    async def create(self, kind: Resource, namespace: str, body: Mapping[str, Any]) -> Object | None:
+        """Make an object; None where there is one of its name."""
+        whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+        try:
+            return await self._call("POST", kind.path(namespace), whole)
+        except ApiError as error:
+            if error.status == 409:
+                return None
+            raise
+
+    async def apply(
+        self, kind: Resource, namespace: str, name: str, body: Mapping[str, Any], subresource: str = ""
+    ) -> Object:
+        """Have an object be what is said here (server-side apply)."""
+        metadata = {**(body.get("metadata") or {}), "name": name, "namespace": namespace}
+        whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body, "metadata": metadata}
+        query = [("fieldManager", MANAGER), ("force", "true")]
+        return await self._call("PATCH", kind.path(namespace, name, subresource), whole, query=query, form="apply")
+
+    async def patch(
+        self, kind: Resource, namespace: str, name: str, body: Mapping[str, Any], subresource: str = ""
+    ) -> Object | None:
+        """Merge into an object; None where there is none any more."""
+        try:
+            return await self._call("PATCH", kind.path(namespace, name, subresource), body, form="merge")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def replace(self, kind: Resource, namespace: str, body: Mapping[str, Any]) -> Object | None:
+        """Write an object that was read; None where it has changed since."""
+        try:
+            return await self._call("PUT", kind.path(namespace, body["metadata"]["name"]), body)
+        except ApiError as error:
+            if error.status in (404, 409):
+                return None
+            raise
+
+    async def delete(self, kind: Resource, namespace: str, name: str) -> None:
+        """Ask that an object goes. Finding none is fine."""
+        try:
+            await self._call("DELETE", kind.path(namespace, name))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def _call(
+        self, method: str, path: str, body: Any = None, *, query: Any = (), form: str | None = None
+    ) -> Object:
+        headers = {"Accept": "application/json", "Content-Type": _TYPES.get(form or "", "application/json")}
+        call = cast(Any, self._client.call_api)
+        try:
+            answer = await asyncio.to_thread(
+                call,
+                path,
+                method,
+                query_params=list(query),
+                header_params=headers,
+                body=body,
+                auth_settings=["BearerToken"],
+                response_type="object",
+                _return_http_data_only=True,
+                _request_timeout=30,
+            )
+        except ApiException as error:
+            raise ApiError(f"{method} {path}: {error.status} {_said(error)}", int(error.status or 0)) from None
+        except Exception as error:  # urllib3's, which the client does not wrap
+            raise ApiError(f"{method} {path}: {type(error).__name__}: {error}", 0) from None
+        return cast(Object, answer)
+
+
+def _said(error: ApiException) -> str:
+    try:
+        return str(json.loads(error.body or "{}").get("message") or error.reason)
+    except (ValueError, AttributeError):
+        return str(error.reason)

@@ -1,0 +1,38 @@
+"""Which machine a server is for, over all clusters of the hub: one Lease per server, which exists or does not.
+
+The API makes one object of a name, so of two that claim a server at once one is told who has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from metal_ipi.cluster_api.api import LEASE, Api
+
+_HOLDER = "metal-ipi.cluster.x-k8s.io/machine"
+
+
+class Claims:
+    """The Leases of servers, in the providers' own namespace."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+
+    async def claim(self, server: str, machine: str) -> str:
+        """Have a server be for a machine, `namespace/name`. Answers whose it is: the machine's own name where the claim
+        holds. `server` is by what it is reached."""
+        name = _name(server)
+        metadata = {"name": name, "annotations": {_HOLDER: machine}}
+        await self._api.create(LEASE, self._namespace, {"metadata": metadata, "spec": {"holderIdentity": name}})
+        found = await self._api.get(LEASE, self._namespace, name)
+        return "" if found is None else str((found["metadata"].get("annotations") or {}).get(_HOLDER) or "somebody")
+
+    async def give_back(self, server: str, machine: str) -> None:
+        """End the claim of a machine. Another's is left alone."""
+        found = await self._api.get(LEASE, self._namespace, _name(server))
+        if found is not None and (found["metadata"].get("annotations") or {}).get(_HOLDER) == machine:
+            await self._api.delete(LEASE, self._namespace, _name(server))
+
+
+def _name(server: str) -> str:
+    return f"server-{hashlib.sha256(server.strip().lower().encode()).hexdigest()[:40]}"

@@ -1,0 +1,208 @@
+"""One cluster as its objects tell it: settings, program, engine; shared by all of its objects."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from metal_ipi.cluster_api import settings
+from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object
+from metal_ipi.cluster_api.engine.engine import Engine
+from metal_ipi.cluster_api.engine.plan import Plan
+from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, METAL_IPI_MACHINE
+from metal_ipi.cluster_api.store import CLUSTER_LABEL, SecretStore
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.configuration import Settings as Connections
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.listed.settings import ListedServers
+from metal_ipi.stacks.platforms.listed.settings import Server as ListedServer
+from metal_ipi.stacks.problems import SettingsError
+from metal_ipi.stacks.settings import Settings
+
+PAUSED = "cluster.x-k8s.io/paused"
+ASSETS, KEYS, FORMED = "install-assets-create", "keys", "bootstrap-complete"
+"""Resources of the program by which the providers tell how far a cluster is."""
+_OF_CLUSTER = frozenset({KEYS, "preflight", "mirror"})
+
+
+class NotUsable(Exception):
+    """The objects of a cluster cannot be worked with; the message says what to do, `reason` is a condition's."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What the reconcilers of one cluster work with."""
+
+    cluster: Object
+    """The Cluster."""
+    facility: Object
+    """The MetalIpiCluster."""
+    engine: Engine
+    store: SecretStore
+    tree: settings.Tree
+    """The settings with their secrets, all listed servers in them; secret."""
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """The Cluster's name."""
+        return str(self.cluster["metadata"]["name"])
+
+    @property
+    def nodes(self) -> Nodes:
+        """All machines that the settings list."""
+        return Nodes.of(self.settings)
+
+    @property
+    def provisioned(self) -> bool:
+        """Whether the facility can be built on."""
+        status: Mapping[str, Any] = self.facility.get("status") or {}
+        return bool((status.get("initialization") or {}).get("provisioned"))
+
+    @property
+    def servers(self) -> dict[str, ListedServer]:
+        """The listed servers, by the names of their machines. Raises NotUsable on platforms that list none."""
+        platform: Any = self.settings.platform
+        if not isinstance(platform, ListedServers):
+            raise NotUsable(
+                "PlatformNotSupported",
+                f"settings.platform.type {platform.type} orders machines through plug-ins of Pulumi, which the Cluster "
+                "API providers do not have: use redfish or ironic, or `up` without a hub",
+            )
+        return {server.name: server for server in platform.servers}
+
+    def connections(self) -> Connections:
+        """How everything is reached."""
+        return settings.connected(self.settings)
+
+    def node(self, server: str) -> Node:
+        """The node that a listed server becomes."""
+        return next(node for node in self.nodes.all if node.name == server)
+
+    def of_cluster(self, name: str) -> bool:
+        """Whether a resource is the MetalIpiCluster's."""
+        return name in _OF_CLUSTER
+
+    def of_machine(self, name: str) -> bool:
+        """Whether a resource is a MetalIpiMachine's."""
+        return any(is_of(node, name) for node in self.nodes.all if node.role != "bootstrap")
+
+    def of_control_plane(self, name: str) -> bool:
+        """Whether a resource is the OpenShiftControlPlane's."""
+        return not self.of_cluster(name) and not self.of_machine(name)
+
+    async def plan(self, api: Api) -> Plan:
+        """What is to be done. Until the installer ran, all listed servers are the cluster's, for it is told how many
+        workers there will be; from then on its workers are those that a MetalIpiMachine has."""
+        tree = self.tree
+        if (await self.engine.state()).named(ASSETS) is not None:
+            machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
+            taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)}
+            tree = settings.only(tree, frozenset(taken))
+        return await self.engine.look(settings.declaration(tree))
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of all of its objects."""
+        return str(self.cluster["metadata"]["namespace"])
+
+
+@dataclass
+class Clusters:
+    """All clusters of the hub that this process works for."""
+
+    api: Api
+    engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
+    """By the MetalIpiCluster's uid."""
+    ring: Callable[[], None] = lambda: None
+    """Is told whenever a step of a cluster is over."""
+
+    async def cluster_of(self, item: Object) -> Object | None:
+        """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
+        metadata = item["metadata"]
+        owners = metadata.get("ownerReferences") or []
+        owner = next((each["name"] for each in owners if each["kind"] == "Cluster"), None)
+        name = (metadata.get("labels") or {}).get(CLUSTER_LABEL) or owner
+        return await self.api.get(CLUSTER, metadata["namespace"], name) if name else None
+
+    async def open(self, cluster: Object) -> Work:
+        """What there is to work with. Raises NotUsable, StateError, ApiError."""
+        namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
+        reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("infrastructureRef") or {}
+        if reference.get("kind") != METAL_IPI_CLUSTER.resource.kind:
+            raise NotUsable("NoFacility", f"Cluster {name}: spec.infrastructureRef names no MetalIpiCluster")
+        facility = await self.api.get(METAL_IPI_CLUSTER.resource, namespace, reference["name"])
+        if facility is None:
+            raise NotUsable("NoFacility", f"there is no MetalIpiCluster {namespace}/{reference['name']}")
+        secrets = await self._secrets(facility)
+        try:
+            tree = settings.merged(facility["spec"].get("settings") or {}, secrets)
+            valid = settings.validated(tree)
+        except SettingsError as error:
+            raise NotUsable("SettingsInvalid", told(error)) from None
+        if valid.rehearsal:
+            raise NotUsable("SettingsInvalid", "settings.rehearsal is for previews only: take it out")
+        if valid.cluster_name != name:
+            raise NotUsable(
+                "SettingsInvalid",
+                f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one",
+            )
+        store = SecretStore(self.api, facility, name)
+        return Work(
+            cluster=cluster,
+            facility=facility,
+            engine=self._engine(facility, store, secrets),
+            store=store,
+            tree=tree,
+            settings=valid,
+        )
+
+    async def close(self, facility: Object) -> None:
+        """Forget a cluster that is gone."""
+        found = self.engines.pop(str(facility["metadata"]["uid"]), None)
+        if found is not None:
+            await found.stop()
+
+    def _engine(self, facility: Object, store: SecretStore, secrets: Mapping[str, str]) -> Engine:
+        engine = self.engines.setdefault(str(facility["metadata"]["uid"]), Engine(store, self.ring))
+        engine.learn(secrets.values())
+        return engine
+
+    async def _secrets(self, facility: Object) -> dict[str, str]:
+        """The secret settings by path."""
+        namespace, reference = facility["metadata"]["namespace"], facility["spec"].get("secretsRef")
+        if not reference:
+            return {}
+        found = await self.api.get(SECRET, namespace, reference["name"])
+        if found is None:
+            raise NotUsable(
+                "NoSecrets", f"there is no Secret {namespace}/{reference['name']}, which spec.secretsRef names"
+            )
+        return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}
+
+
+def is_of(node: Node, name: str) -> bool:
+    """Whether a resource is of one machine: `<host name>-server`, `-installation`, `-check`."""
+    return name.rpartition("-")[0] == node.hostname or name == node.hostname
+
+
+def leaving(item: Object) -> bool:
+    """Whether an object is being deleted."""
+    return bool(item["metadata"].get("deletionTimestamp"))
+
+
+def is_paused(item: Object, cluster: Object | None) -> bool:
+    """Whether nothing is to be done about an object (contract: pausing)."""
+    annotated = PAUSED in (item["metadata"].get("annotations") or {})
+    return annotated or bool(((cluster or {}).get("spec") or {}).get("paused"))
+
+
+def told(error: SettingsError) -> str:
+    """What is wrong with settings, for a condition and for the webhook."""
+    return "\n".join(f"{each.path} = {each.value}: {each.why}; {each.remedy}" for each in error.problems)

@@ -1,0 +1,36 @@
+"""Conditions, as metav1.Condition: what the providers say of an object, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from metal_ipi.cluster_api.api import Object
+
+READY, AVAILABLE, PAUSED, INITIALIZED = "Ready", "Available", "Paused", "Initialized"
+_LONGEST = 4000
+
+
+def condition(kind: str, so: bool | None, reason: str, message: str = "") -> dict[str, Any]:
+    """One condition; None: nobody knows."""
+    status = "Unknown" if so is None else str(so)
+    return {"type": kind, "status": status, "reason": reason, "message": message[:_LONGEST]}
+
+
+def paused(so: bool) -> dict[str, Any]:
+    """Whether nothing is done about an object until somebody says so."""
+    return condition(PAUSED, so, "Paused" if so else "NotPaused")
+
+
+def written(item: Object, said: Sequence[Mapping[str, Any]], now: datetime | None = None) -> list[dict[str, Any]]:
+    """The conditions of an object with what is said now; the time of one changes with its status."""
+    before = {each["type"]: each for each in (item.get("status") or {}).get("conditions") or []}
+    time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    generation = item["metadata"].get("generation", 0)
+    for each in said:
+        old = before.get(each["type"])
+        same = old is not None and old["status"] == each["status"]
+        since = old["lastTransitionTime"] if old is not None and same else time
+        before[each["type"]] = {**each, "lastTransitionTime": since, "observedGeneration": generation}
+    return [before[kind] for kind in sorted(before)]

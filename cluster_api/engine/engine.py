@@ -1,0 +1,259 @@
+"""One cluster: its plan, what is being done for it just now, and what failed.
+
+All objects of a cluster work through one `Engine` and one state. Each asks for the steps that are its own to be done;
+what runs is not begun again, and what failed is tried again after a pause. After every step the plan is made anew.
+Whatever is killed is done again: each resource type finds what an earlier attempt made (`provider.resource`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, types
+from metal_ipi.cluster_api.engine.state import Entry, State, name_of, type_of
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.resource import ResourceType
+from metal_ipi.provider.status import Redactor, Status
+
+_logger = logging.getLogger(__name__)
+_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
+
+
+class Store(Protocol):
+    """Where the state of a cluster is kept."""
+
+    async def load(self) -> State:
+        """All of it."""
+        ...
+
+    async def save(self, urn: str, entry: Entry | None) -> None:
+        """Write one entry; None: it is gone. Returns once it is written."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """What went wrong last with a step."""
+
+    name: str
+    message: str
+    times: int
+    again: float
+    """When it is tried again, by the monotonic clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+    """A cluster's program."""
+
+    stack: str
+    """By which URNs, directories and log files are named."""
+    fingerprint: str
+    """Another one is another program."""
+    program: Callable[[], Mapping[str, Any]]
+    """Declares the cluster, and returns its outputs."""
+
+
+class Engine:
+    """See the module."""
+
+    def __init__(self, store: Store, ring: Callable[[], None] = lambda: None) -> None:
+        """`ring` is called whenever a step is over."""
+        self._store, self._ring = store, ring
+        self._redact = Redactor()
+        self._state: State | None = None
+        self._planned: tuple[str, Plan] | None = None
+        self._planning = asyncio.Lock()
+        self._types = types()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[str] = set()
+        """Those of them that take something away."""
+        self._failures: dict[str, Failure] = {}
+        self._said: dict[str, str] = {}
+        self._changed = asyncio.Event()
+        self.seconds: dict[str, float] = {}
+        """How long each step took that was done, by name."""
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """These never appear in a message."""
+        self._redact.learn(secrets)
+
+    # --- what there is
+
+    async def state(self) -> State:
+        """What was made."""
+        if self._state is None:
+            self._state = await self._store.load()
+        return self._state
+
+    async def look(self, declaration: Declaration) -> Plan:
+        """What is to be done. Raises what `plan` raises."""
+        async with self._planning:
+            state = await self.state()
+            if self._planned is None or self._planned[0] != declaration.fingerprint:
+                self._renew()
+                found = await asyncio.to_thread(plan, declaration.program, state, self._types, declaration.stack)
+                if state is not self._state:  # something was finished meanwhile
+                    found = await asyncio.to_thread(
+                        plan, declaration.program, await self.state(), self._types, declaration.stack
+                    )
+                self._planned = (declaration.fingerprint, found)
+            return self._planned[1]
+
+    def running(self, names: Callable[[str], bool]) -> dict[str, str]:
+        """What is being done, by name, with the latest word of it."""
+        return {name_of(urn): self._said.get(urn, "") for urn in self._running if names(name_of(urn))}
+
+    def failures(self, names: Callable[[str], bool]) -> list[Failure]:
+        """What failed, and was not done since."""
+        return [each for urn, each in self._failures.items() if names(name_of(urn)) and urn not in self._running]
+
+    async def changed(self, seconds: float) -> None:
+        """Wait until something was done or said, or failed, or until the time is up."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return
+
+    # --- what is done
+
+    def advance(self, found: Plan, mine: Callable[[Step], bool]) -> None:
+        """Begin with all steps of mine that can be done now."""
+        for step in found.ready():
+            if mine(step):
+                self._begin(step, found.settings)
+
+    def remove(self, found: Iterable[str], settings: Settings, *, given_up: bool) -> bool:
+        """Begin to take away what is there of these URNs, what depends on others first. Whether nothing is left.
+
+        `given_up`: they go while the cluster stays (`provider.resource.Context`).
+        """
+        if self._state is None:
+            return False
+        left = {urn: self._state.entries[urn] for urn in found if urn in self._state.entries}
+        needed = {each for entry in left.values() for each in entry.dependencies}
+        for urn, entry in left.items():
+            if urn not in needed:
+                step = Step(urn=urn, action="delete", inputs={}, dependencies=(), order=entry.order, entry=entry)
+                self._begin(step, settings, given_up=given_up)
+        return not left
+
+    async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
+        """End what makes something, by name: what it made so far is in the state."""
+        tasks = [each for urn, each in self._running.items() if urn not in self._leaving and mine(name_of(urn))]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, step: Step, settings: Settings, *, given_up: bool = True) -> None:
+        failure = self._failures.get(step.urn)
+        if step.urn in self._running or (failure is not None and failure.again > time.monotonic()):
+            return
+        if step.action == "delete":
+            self._leaving.add(step.urn)
+        self._running[step.urn] = asyncio.create_task(self._do(step, settings, given_up), name=step.name)
+
+    async def _do(self, step: Step, settings: Settings, given_up: bool) -> None:
+        began = time.monotonic()
+        kind = self._types[type_of(step.urn)]
+        about = replace(context(step.urn, settings, Status(_Log(self), step.urn)), given_up=given_up)
+        try:
+            await self._carry(kind, about, step)
+        except asyncio.CancelledError:
+            raise
+        except ProviderError as error:
+            self._failed(step, str(error))
+        except Exception as error:
+            _logger.exception("%s", step.name)
+            self._failed(step, f"unexpected {type(error).__name__}: {error} (a fault of the provider)")
+        else:
+            self._failures.pop(step.urn, None)
+            self.seconds[step.name] = time.monotonic() - began
+            _logger.info("%s: done in %.1f s", step.name, self.seconds[step.name])
+        finally:
+            del self._running[step.urn]
+            self._leaving.discard(step.urn)
+            self._tell()
+            self._ring()
+
+    async def _carry(self, kind: ResourceType, about: Any, step: Step) -> None:
+        entry = step.entry
+        if step.action == "delete":
+            assert entry is not None
+            await kind.delete(about, entry.id, {**entry.inputs, **entry.outputs})
+            await self._keep(step.urn, None)
+            return
+        try:
+            if entry is None:
+                made = await kind.create(about, step.inputs)
+                identity, outputs = made.id, made.outputs
+            else:
+                old = {**entry.inputs, **entry.outputs}
+                identity, outputs = entry.id, await kind.update(about, entry.id, old, step.inputs)
+        except InitFailed as error:
+            await self._keep(step.urn, _entry(kind, step, error.resource_id, error.outputs, str(error)))
+            raise
+        await self._keep(step.urn, _entry(kind, step, identity, outputs))
+
+    async def _keep(self, urn: str, entry: Entry | None) -> None:
+        await self._store.save(urn, entry)
+        entries = dict((await self.state()).entries)
+        if entry is None:
+            entries.pop(urn, None)
+        else:
+            entries[urn] = entry
+        self._state, self._planned = State(entries=entries), None
+
+    def _failed(self, step: Step, message: str) -> None:
+        times = self._failures[step.urn].times + 1 if step.urn in self._failures else 1
+        pause = min(_FIRST_PAUSE * 2 ** (times - 1), _LONGEST_PAUSE)
+        self._failures[step.urn] = Failure(
+            name=step.name, message=self._redact(message), times=times, again=time.monotonic() + pause
+        )
+        self._planned = None
+        _logger.warning("%s failed, again in %.0f s: %s", step.name, pause, self._redact(message))
+
+    def _renew(self) -> None:
+        """Resource types remember what failed for the time of one update: where nothing runs, another one begins."""
+        if not self._running:
+            self._types = types()
+
+    def said(self, urn: str, message: str) -> None:
+        """The latest word of a step."""
+        self._said[urn] = self._redact(message)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+class _Log:
+    """See `provider.status.Log`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def send(
+        self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
+    ) -> None:
+        if not debug:
+            self._engine.said(urn, message)
+
+
+def _entry(kind: ResourceType, step: Step, identity: str, outputs: Mapping[str, Any], unfinished: str = "") -> Entry:
+    return Entry(
+        urn=step.urn,
+        id=identity,
+        inputs=dict(step.inputs),
+        outputs=kept(kind, step.inputs, outputs),
+        dependencies=step.dependencies,
+        unfinished=unfinished,
+        order=step.order,
+    )

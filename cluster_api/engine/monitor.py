@@ -1,0 +1,145 @@
+"""Runs a cluster's program as a preview, within this process, and records what it declares.
+
+The SDK hands every resource to a monitor, which is Pulumi's engine where there is one. This one answers as a preview
+does: what the state has is known, and what is still to be made is unknown. So there is one list of what has to happen,
+`stacks.program`, whoever carries it out (docs/adr/0090).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import pulumi
+from google.protobuf import empty_pb2
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.runtime import mocks, settings
+from pulumi.runtime import stack as runtime_stack
+from pulumi.runtime.proto import resource_pb2
+
+from metal_ipi.provider.values import to_python_map, to_wire_map
+
+PROJECT = "metal-ipi"
+_STACK = "pulumi:pulumi:Stack"
+_logger = logging.getLogger(__name__)
+_turn = threading.Lock()
+"""The SDK keeps some of what it knows of a program for the whole process: one program runs at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """A resource that the program declares."""
+
+    urn: str
+    type: str
+    name: str
+    custom: bool
+    """Whether something is made; else it is a component."""
+    inputs: Mapping[str, Any]
+    """By wire name; UNKNOWN where they are not known yet."""
+    dependencies: tuple[str, ...]
+    """The URNs of all that it waits for."""
+    ignored: tuple[str, ...]
+    """Inputs whose changes are none."""
+
+
+class Answers(Protocol):
+    """What the program is told."""
+
+    def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
+        """Id and outputs of a resource that is no component; UNKNOWN where they are not known yet."""
+        ...
+
+    def call(self, token: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a function answers."""
+        ...
+
+
+@dataclass
+class _Monitor(mocks.MockMonitor):
+    """The part of the engine's monitor that a preview needs."""
+
+    answers: Answers
+    stack: str
+    registered: list[Registered] = field(default_factory=list[Registered])
+
+    def RegisterResource(self, request: Any) -> Any:
+        urn = _urn(self.stack, request.parent, request.type, request.name)
+        if request.type == _STACK:
+            return resource_pb2.RegisterResourceResponse(urn=urn)
+        declared = Registered(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            custom=bool(request.custom),
+            inputs=to_python_map(PropertyValue.unmarshal_map(request.object)),
+            dependencies=tuple(sorted(set(request.dependencies))),
+            ignored=tuple(request.ignoreChanges),
+        )
+        identity, outputs = self.answers.resource(declared) if declared.custom else ("", {})
+        self.registered.append(declared)
+        return resource_pb2.RegisterResourceResponse(
+            urn=urn, id=identity, object=PropertyValue.marshal_map(to_wire_map(outputs))
+        )
+
+    def Invoke(self, request: Any) -> Any:
+        found = self.answers.call(request.tok, to_python_map(PropertyValue.unmarshal_map(request.args)))
+        answer: dict[str, Any] = {"return": PropertyValue.marshal_map(to_wire_map(found))}
+        return resource_pb2.ResourceInvokeResponse(**answer)
+
+    def ReadResource(self, request: Any) -> Any:
+        raise NotImplementedError(f"{request.type} cannot be read here: a cluster's program reads no resource")
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:
+        return empty_pb2.Empty()
+
+
+def _urn(stack: str, parent: str, kind: str, name: str) -> str:
+    types = parent.split("::")[2] if parent else _STACK
+    chain = kind if types == _STACK else f"{types}${kind}"
+    return f"urn:pulumi:{stack}::{PROJECT}::{chain}::{name}"
+
+
+def run(program: Callable[[], Any], answers: Answers, *, stack: str) -> tuple[list[Registered], dict[str, Any]]:
+    """Run a program as a preview of a stack; returns what it declares, in an order in which it can be made, and the
+    mapping that it returns, with None for what is not known yet. Raises what the program raises. Blocks for a second.
+    """
+    with _turn:
+        return contextvars.Context().run(_run, program, answers, stack)
+
+
+def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list[Registered], dict[str, Any]]:
+    monitor = _Monitor(answers=answers, stack=stack)
+    returned: dict[str, Any] = {}
+
+    async def whole() -> dict[str, Any]:
+        await runtime_stack.run_pulumi_func(lambda: returned.update(program()))
+        return {name: await _known(value) for name, value in returned.items()}
+
+    loop = asyncio.new_event_loop()
+    threads = ThreadPoolExecutor(max_workers=4)
+    loop.set_default_executor(threads)
+    try:
+        asyncio.set_event_loop(loop)
+        cast(Any, settings).set_root_resource(None)
+        mocks.set_mocks(cast(Any, None), project=PROJECT, stack=stack, preview=True, logger=_logger, monitor=monitor)
+        pulumi.runtime.set_all_config({})
+        outputs = loop.run_until_complete(whole())
+    finally:
+        settings._get_rpc_manager().clear()  # pyright: ignore[reportPrivateUsage]
+        cast(Any, settings.SETTINGS).outputs.clear()
+        asyncio.set_event_loop(None)
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+    return monitor.registered, outputs
+
+
+async def _known(value: Any) -> Any:
+    output = pulumi.Output.from_input(value)
+    return await output.future() if await output.is_known() else None

@@ -1,0 +1,171 @@
+"""What is to be done for a cluster's program, from what it declares and from what is there: pure, as a preview is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from metal_ipi.cluster_api.engine import monitor
+from metal_ipi.cluster_api.engine.commands import Installer, NodeCheck
+from metal_ipi.cluster_api.engine.monitor import Registered
+from metal_ipi.cluster_api.engine.state import Entry, State, Values, name_of
+from metal_ipi.components.install.previous_runs import READ_STATE
+from metal_ipi.provider import configuration
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.plugin import resource_types
+from metal_ipi.provider.resource import Context, ResourceType
+from metal_ipi.provider.status import NoLog, Status
+from metal_ipi.provider.values import Secret, has_unknown
+
+Action = Literal["keep", "create", "update", "replace", "delete"]
+_PROVIDER = "pulumi:providers:metal-ipi"
+
+
+class Unsupported(ValueError):
+    """The program declares what can only be made by Pulumi's own engine and plug-ins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A resource, and what is to be done about it."""
+
+    urn: str
+    action: Action
+    inputs: Values
+    """What it is to be made of; UNKNOWN where that is not known yet."""
+    dependencies: tuple[str, ...]
+    """The URNs of resources that must be there, and as declared, before."""
+    order: int
+    """Its place in the program."""
+    entry: Entry | None = None
+    """What is there."""
+
+    @property
+    def name(self) -> str:
+        """The resource's name."""
+        return name_of(self.urn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All steps, in the order of the program; what goes comes last."""
+
+    steps: Mapping[str, Step]
+    settings: Settings
+    """How our provider reaches everything."""
+    outputs: Mapping[str, Any]
+    """The program's, None where they are not known yet."""
+
+    def ready(self) -> Iterator[Step]:
+        """Steps that can be done now: all that they wait for is there, and all that they are made of is known."""
+        pending = {urn for urn, step in self.steps.items() if step.action != "keep"}
+        kept_by = {each for step in self.steps.values() if step.entry for each in step.entry.dependencies}
+        for step in self.steps.values():
+            if step.action == "delete":
+                if step.urn not in kept_by:
+                    yield step
+            elif (
+                step.action in ("create", "update")
+                and not pending.intersection(step.dependencies)
+                and not has_unknown(step.inputs)
+            ):
+                yield step
+
+    def settled(self, name: str) -> bool:
+        """Whether a resource is there as it is declared. One that is not declared is not."""
+        return any(step.name == name and step.action == "keep" for step in self.steps.values())
+
+
+def types() -> dict[str, ResourceType]:
+    """What can be made here, by token, for the time of one attempt."""
+    return {**resource_types(), Installer.token: Installer(), NodeCheck.token: NodeCheck()}
+
+
+def plan(program: Callable[[], Mapping[str, Any]], state: State, known: Mapping[str, ResourceType], stack: str) -> Plan:
+    """Compare what a program declares with the state.
+
+    Raises what the program raises, ProviderError for inputs that no resource takes, and Unsupported. Blocks for a
+    second.
+    """
+    preview = _Preview(state, known)
+    registered, outputs = monitor.run(program, preview, stack=stack)
+    custom = {each.urn for each in registered if each.custom and each.type != _PROVIDER}
+    steps = {
+        urn: replace(step, dependencies=tuple(each for each in step.dependencies if each in custom))
+        for urn, step in preview.steps.items()
+    }
+    for urn, entry in sorted(state.entries.items(), key=lambda pair: -pair[1].order):
+        if urn not in steps:
+            steps[urn] = Step(
+                urn=urn, action="delete", inputs=entry.inputs, dependencies=(), order=entry.order, entry=entry
+            )
+    return Plan(steps=steps, settings=preview.settings, outputs=outputs)
+
+
+def kept(kind: ResourceType, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Values:
+    """Inputs and outputs together, as Pulumi's engine keeps them."""
+    plain = {key: value.value if isinstance(value, Secret) else value for key, value in outputs.items()}
+    return {**{key: value for key, value in inputs.items() if key not in kind.hidden_inputs}, **plain}
+
+
+def context(urn: str, settings: Settings, status: Status | None = None) -> Context:
+    """What an operation on a resource works with."""
+    return Context(urn=urn, settings=settings, status=status or Status(NoLog(), urn))
+
+
+class _Preview:
+    """See `monitor.Answers`."""
+
+    def __init__(self, state: State, known: Mapping[str, ResourceType]) -> None:
+        self._state, self._known = state, known
+        self.settings = Settings()
+        self.steps: dict[str, Step] = {}
+
+    def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
+        if declared.type == _PROVIDER:
+            self.settings, problems = configuration.parse(declared.inputs)
+            if problems:
+                raise InvalidInputs("; ".join(f"{problem.path} {problem.reason}" for problem in problems))
+            return declared.name, declared.inputs
+        kind = self._known.get(declared.type)
+        if kind is None:
+            raise Unsupported(
+                f"{declared.name} is a {declared.type}, which the Cluster API providers cannot make: use `up` for "
+                "this cluster, or leave out the setting that declares it (docs/cluster-api-providers.md)"
+            )
+        if problems := kind.check(declared.inputs):
+            raise InvalidInputs("; ".join(f"{declared.name}: {each.path} {each.reason}" for each in problems))
+        entry = self._state.entries.get(declared.urn)
+        action, outputs, inputs = self._compared(declared, kind, entry)
+        self.steps[declared.urn] = Step(
+            urn=declared.urn,
+            action=action,
+            inputs=inputs,
+            dependencies=declared.dependencies,
+            order=len(self.steps),
+            entry=entry,
+        )
+        return entry.id if entry else "", outputs
+
+    def _compared(
+        self, declared: Registered, kind: ResourceType, entry: Entry | None
+    ) -> tuple[Action, Mapping[str, Any], Values]:
+        given, about = dict(declared.inputs), context(declared.urn, self.settings)
+        if entry is None:
+            return "create", kept(kind, given, kind.preview(about, None, given)), given
+        old = {**entry.inputs, **entry.outputs}
+        given.update({key: old[key] for key in declared.ignored if key in old})
+        changes = kind.diff(about, old, given)
+        if changes.replaces:
+            return "replace", kept(kind, given, kind.preview(about, None, given)), given
+        if changes.changes or entry.unfinished:
+            return "update", kept(kind, given, kind.preview(about, old, given)), given
+        return "keep", entry.outputs, given
+
+    def call(self, token: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if token != READ_STATE:
+            raise Unsupported(f"function {token} cannot be called by the Cluster API providers")
+        outputs = {urn: {"outputs": {**entry.inputs, **entry.outputs}} for urn, entry in self._state.entries.items()}
+        return {"name": arguments["stackName"], "outputs": outputs}

@@ -1,0 +1,70 @@
+"""What was made of a cluster's program: one entry for each resource, as Pulumi's state has it, and by the same URN."""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+Values = dict[str, Any]
+
+
+class StateError(ValueError):
+    """An entry of the install state cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A resource that was made; what it holds may be secret."""
+
+    urn: str
+    id: str
+    inputs: Values
+    """What it was made of, by wire name."""
+    outputs: Values
+    """Inputs and what was computed, as far as its type keeps them."""
+    dependencies: tuple[str, ...] = ()
+    """The URNs of what must not go before it."""
+    unfinished: str = ""
+    """Why it is not finished; empty: it is."""
+    order: int = 0
+    """Its place in the program: what goes goes in reverse."""
+
+    def packed(self) -> str:
+        """As the value of a Secret's key, base64."""
+        return base64.b64encode(lzma.compress(json.dumps(asdict(self)).encode())).decode()
+
+    @classmethod
+    def unpacked(cls, data: str) -> Entry:
+        """Raises StateError."""
+        try:
+            tree: Values = json.loads(lzma.decompress(base64.b64decode(data, validate=True)))
+            tree["dependencies"] = tuple(tree["dependencies"])
+            return cls(**tree)
+        except (ValueError, lzma.LZMAError, TypeError, KeyError) as error:
+            raise StateError(f"an entry of the install state cannot be read: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """All entries, by URN."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+
+    def named(self, name: str) -> Entry | None:
+        """The finished entry of a name."""
+        found = (entry for urn, entry in self.entries.items() if name_of(urn) == name and not entry.unfinished)
+        return next(found, None)
+
+
+def name_of(urn: str) -> str:
+    """A resource's own name."""
+    return urn.rpartition("::")[2]
+
+
+def type_of(urn: str) -> str:
+    """A resource's own type, without those of its parents."""
+    return urn.split("::")[2].rpartition("$")[2]

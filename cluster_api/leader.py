@@ -1,0 +1,68 @@
+"""Which of several processes works: whoever holds a Lease, as controllers of Kubernetes do it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from metal_ipi.cluster_api.api import LEASE, Api, ApiError
+
+NAME = "metal-ipi-cluster-api"
+_logger = logging.getLogger(__name__)
+
+
+class Leader:
+    """The Lease. Times are of this process's own clock: a holder is gone when it has written nothing for so long."""
+
+    def __init__(self, api: Api, namespace: str, *, seconds: float = 15.0) -> None:
+        """`seconds`: how long a holder that writes nothing is waited for."""
+        self._api, self._namespace, self._seconds = api, namespace, seconds
+        self.identity = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 10**6}"
+        self._seen: tuple[str, float] = ("", 0.0)
+
+    async def acquire(self) -> None:
+        """Wait until it is this process's turn."""
+        while not await self._try():  # noqa: ASYNC110 - another process ends its turn
+            await asyncio.sleep(self._seconds / 5)
+        _logger.info("leads as %s", self.identity)
+
+    async def hold(self) -> None:
+        """Keep it; returns once it is lost: whoever worked must end then."""
+        renewed = time.monotonic()
+        while time.monotonic() - renewed < self._seconds * 2 / 3:
+            await asyncio.sleep(self._seconds / 5)
+            if await self._try():
+                renewed = time.monotonic()
+        _logger.error("the Lease %s/%s was lost", self._namespace, NAME)
+
+    async def release(self) -> None:
+        """Let another one begin at once."""
+        found = await self._api.get(LEASE, self._namespace, NAME)
+        if found is not None and found["spec"].get("holderIdentity") == self.identity:
+            await self._api.delete(LEASE, self._namespace, NAME)
+
+    async def _try(self) -> bool:
+        try:
+            found = await self._api.get(LEASE, self._namespace, NAME)
+            if found is None:
+                body = {"metadata": {"name": NAME}, "spec": self._spec()}
+                return await self._api.create(LEASE, self._namespace, body) is not None
+            holder, version = found["spec"].get("holderIdentity"), found["metadata"]["resourceVersion"]
+            if holder != self.identity:
+                if self._seen[0] != version:
+                    self._seen = (version, time.monotonic())
+                if time.monotonic() - self._seen[1] < self._seconds:
+                    return False
+            return await self._api.replace(LEASE, self._namespace, {**found, "spec": self._spec()}) is not None
+        except ApiError as error:
+            _logger.warning("the Lease cannot be written: %s", error)
+            return False
+
+    def _spec(self) -> dict[str, Any]:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return {"holderIdentity": self.identity, "leaseDurationSeconds": round(self._seconds), "renewTime": now}

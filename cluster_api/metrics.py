@@ -1,0 +1,37 @@
+"""What Prometheus reads: how often and how long objects were looked at, and what clusters do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import REGISTRY, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from metal_ipi.cluster_api.clusters import Clusters
+
+LOOKS = Histogram("metal_ipi_reconcile_seconds", "Seconds that one look at an object took", ["kind"])
+ERRORS = Counter("metal_ipi_reconcile_errors", "Looks that ended with an error", ["kind"])
+
+
+class _OfClusters(Collector):
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        engines = self._clusters.engines.values()
+        gauges = (
+            ("metal_ipi_clusters", "Clusters that are worked for", len(self._clusters.engines)),
+            ("metal_ipi_steps_running", "Steps that are being done", sum(len(each.running(_any)) for each in engines)),
+            ("metal_ipi_steps_failing", "Steps that failed", sum(len(each.failures(_any)) for each in engines)),
+        )
+        return [GaugeMetricFamily(name, what, value=value) for name, what, value in gauges]
+
+
+def _any(name: str) -> bool:
+    return True
+
+
+def register(clusters: Clusters) -> None:
+    """Have the figures of clusters be read."""
+    REGISTRY.register(_OfClusters(clusters))

@@ -1,0 +1,149 @@
+"""What all reconcilers do: read anew, keep still while paused, say what is so."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from metal_ipi.cluster_api import conditions
+from metal_ipi.cluster_api.api import Api, Object, Resource
+from metal_ipi.cluster_api.claims import Claims
+from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused
+from metal_ipi.cluster_api.engine.plan import Unsupported
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.stacks.problems import SettingsError
+
+SOON, LATER = 2.0, 20.0
+"""Seconds until the next look where nothing else brings it on: while something is under way, and at rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hub:
+    """What reconcilers work with."""
+
+    api: Api
+    clusters: Clusters
+    claims: Claims
+
+
+@dataclass(kw_only=True)
+class Said:
+    """What is to be written to an object."""
+
+    main: str = conditions.READY
+    """The condition that Cluster API mirrors."""
+    conditions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    status: dict[str, Any] = field(default_factory=dict[str, Any])
+    spec: dict[str, Any] = field(default_factory=dict[str, Any])
+    again: float = LATER
+    """Seconds until the next look."""
+
+    def ready(self, so: bool | None, reason: str, message: str = "") -> Said:
+        """Its main condition; where it is not so, the next look comes soon."""
+        self.conditions.append(conditions.condition(self.main, so, reason, message))
+        if not so:
+            self.again = SOON
+        return self
+
+
+class Reconciler(ABC):
+    """One kind of object."""
+
+    resource: ClassVar[Resource]
+    main: ClassVar[str] = conditions.READY
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def reconcile(self, namespace: str, name: str) -> float:
+        """One look at an object, and what follows; answers the seconds until the next. May be ended at any moment, and
+        is begun anew then. Raises ApiError and StateError."""
+        item = await self._hub.api.get(self.resource, namespace, name)
+        if item is None:
+            return LATER
+        cluster = await self._hub.clusters.cluster_of(item)
+        if is_paused(item, cluster):
+            await self._write(item, Said(conditions=[conditions.paused(True)]))
+            return LATER
+        said = Said(main=self.main)
+        if cluster is None:
+            said.ready(False, "WaitingForCluster", "no Cluster has this object yet")
+        else:
+            try:
+                said = await self._reconcile(item, await self._hub.clusters.open(cluster))
+            except NotUsable as error:
+                said.ready(False, error.reason, str(error))
+            except SettingsError as error:
+                said.ready(False, "SettingsInvalid", str(error))
+            except (Unsupported, ProviderError, ValueError) as error:
+                said.ready(False, "NotPossible", str(error))
+        said.conditions.append(conditions.paused(False))
+        await self._write(item, said)
+        return said.again
+
+    async def gone(self, namespace: str, name: str) -> bool:
+        """One step towards an object's end; whether it is there. Raises as `reconcile` does, and NotUsable."""
+        item = await self._hub.api.get(self.resource, namespace, name)
+        if item is None:
+            return True
+        cluster = await self._hub.clusters.cluster_of(item)
+        if is_paused(item, cluster):
+            return False
+        if cluster is None:  # nothing was made for it
+            return True
+        try:
+            work = await self._hub.clusters.open(cluster)
+            if await self._gone(item, work):
+                return True
+            message = doing(work, lambda name: True)
+        except (NotUsable, ProviderError) as error:
+            message = f"what was made cannot be taken away: {error}"
+        await self._write(item, Said(main=self.main).ready(False, "Deleting", message))
+        return False
+
+    @abstractmethod
+    async def _reconcile(self, item: Object, work: Work) -> Said: ...
+
+    @abstractmethod
+    async def _gone(self, item: Object, work: Work) -> bool: ...
+
+    async def _write(self, item: Object, said: Said) -> None:
+        """Write what is new; nothing where nothing is."""
+        metadata, api = item["metadata"], self._hub.api
+        place = (self.resource, metadata["namespace"], metadata["name"])
+        spec = {key: value for key, value in said.spec.items() if (item.get("spec") or {}).get(key) != value}
+        if spec:
+            await api.patch(*place, {"spec": spec})
+        before: Mapping[str, Any] = item.get("status") or {}
+        status = {**said.status, "conditions": conditions.written(item, said.conditions)}
+        changed = {key: value for key, value in status.items() if before.get(key) != value}
+        if changed:
+            await api.patch(*place, {"status": changed}, "status")
+
+
+def doing(work: Work, mine: Callable[[str], bool]) -> str:
+    """What is being done, and what failed last, for people: failures first."""
+    engine = work.engine
+    failed = [f"{each.name} failed ({each.times} times): {each.message}" for each in engine.failures(mine)]
+    running = [f"{name}: {said}" if said else name for name, said in sorted(engine.running(mine).items())]
+    return "\n".join([*failed, *running])
+
+
+def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
+    """One word for the same; `waiting` where nothing is being done."""
+    if work.engine.failures(mine):
+        return "Failing"
+    return "Working" if work.engine.running(mine) else waiting
+
+
+def labels_of(item: Object) -> Mapping[str, str]:
+    """An object's labels."""
+    return item["metadata"].get("labels") or {}
+
+
+def owner_of(item: Object, kind: str) -> str | None:
+    """The name of the object's owner of a kind."""
+    owners: Sequence[Mapping[str, Any]] = item["metadata"].get("ownerReferences") or []
+    return next((str(each["name"]) for each in owners if each["kind"] == kind), None)

@@ -1,0 +1,233 @@
+"""OpenShiftControlPlane: the installer's assets, the bootstrap machine, the control plane's machines, and the gates."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metal_ipi.cluster_api import conditions
+from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
+from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
+from metal_ipi.cluster_api.engine.plan import Plan
+from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of
+from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
+from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
+from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by
+from metal_ipi.components.install.assets import parse
+
+NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
+REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
+_FROM = "cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """What is to be done about the number of machines."""
+
+    missing: tuple[str, ...] = ()
+    """The names of the machines to be made now."""
+    refused: str = ""
+    """Why the number that is wanted cannot be had."""
+
+
+def scale(name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], formed: bool) -> Scale:
+    """Which machines are to be made.
+
+    Args:
+        name: the control plane's.
+        listed: how many servers the settings list for it.
+        machines: those that there are, and whether each is Ready; without those that are being deleted.
+        formed: whether there is a cluster: then machines join one by one.
+    """
+    if wanted != listed:
+        return Scale(
+            refused=f"spec.replicas is {wanted}, and settings.platform.servers of the MetalIpiCluster lists {listed} "
+            "control plane servers: make them one (the installer is told the number, and etcd's members are they)"
+        )
+    if len(machines) > wanted:
+        return Scale(
+            refused=f"there are {len(machines)} machines and {wanted} are wanted: a control plane does not shrink, "
+            "because etcd's members are not taken out"
+        )
+    free = (f"{name}-{number}" for number in range(wanted + len(machines)))
+    missing = [each for each in free if each not in machines][: wanted - len(machines)]
+    if formed and missing:
+        missing = missing[:1] if all(machines.values()) else []
+    return Scale(missing=tuple(missing))
+
+
+class ControlPlaneReconciler(Reconciler):
+    """Initialized once the cluster was formed; Available as long as its API is the control plane's own."""
+
+    resource = OPENSHIFT_CONTROL_PLANE.resource
+    main = conditions.AVAILABLE
+
+    async def _reconcile(self, item: Object, work: Work) -> Said:
+        said = Said(main=self.main)
+        if not work.provisioned:
+            return said.ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
+        _refuse(item, work)
+        state = await work.engine.state()
+        formed = state.named(FORMED) is not None
+        machines = [each for each in await self._machines(item, work) if not leaving(each)]
+        todo = scale(
+            item["metadata"]["name"],
+            wanted=int(item["spec"].get("replicas") or 0),
+            listed=len(work.nodes.control_plane),
+            machines={each["metadata"]["name"]: _is(each, "Ready") for each in machines},
+            formed=formed,
+        )
+        if todo.refused and not formed:
+            raise NotUsable("ReplicasInvalid", todo.refused)
+        for name in todo.missing:
+            await self._make(item, work, name)
+        plan = await work.plan(self._hub.api)
+        work.engine.advance(plan, lambda step: work.of_control_plane(step.name))
+        if (assets := state.named(ASSETS)) is not None:
+            await self._write_kubeconfig(item, work, parse(assets.outputs["stdout"])["kubeconfig"])
+        await self._call_up_to_date(item, machines)
+        said.status = _counted(item, work, machines, formed=formed)
+        said.conditions += _conditions(plan, formed=formed, missing=todo.missing, refused=todo.refused)
+        waiting = [s.name for s in plan.steps.values() if work.of_control_plane(s.name) and s.action != "keep"]
+        message = doing(work, work.of_control_plane)
+        if not message and waiting:
+            message = f"not begun: {', '.join(waiting)}; waits for machines" if machines else "no machine yet"
+        if formed:
+            said.ready(True, "Formed", message)
+            said.again = SOON if waiting else said.again
+            return said
+        return said.ready(False, reason_of(work, work.of_control_plane, "Waiting"), message)
+
+    async def _machines(self, item: Object, work: Work) -> list[Object]:
+        labels = f"{CLUSTER_LABEL}={work.name},{NAME_LABEL}={item['metadata']['name']}"
+        return await self._hub.api.list(MACHINE, work.namespace, labels)
+
+    async def _make(self, item: Object, work: Work, name: str) -> None:
+        """A Machine, what it boots and its server: each may be there, from a run that was ended."""
+        api, spec = self._hub.api, item["spec"]["machineTemplate"]["spec"]
+        reference = spec["infrastructureRef"]
+        if reference.get("kind") != METAL_IPI_MACHINE.template.kind:
+            raise NotUsable(
+                "NoTemplate", f"infrastructureRef names a {reference.get('kind')}, no MetalIpiMachineTemplate"
+            )
+        template = await api.get(METAL_IPI_MACHINE.template, work.namespace, reference["name"])
+        if template is None:
+            raise NotUsable("NoTemplate", f"there is no MetalIpiMachineTemplate {work.namespace}/{reference['name']}")
+        wanted: Mapping[str, Any] = item["spec"]["machineTemplate"].get("metadata") or {}
+        labels = {
+            **(wanted.get("labels") or {}),
+            CLUSTER_LABEL: work.name,
+            CONTROL_PLANE_LABEL: "",
+            NAME_LABEL: item["metadata"]["name"],
+        }
+        annotations = dict(wanted.get("annotations") or {})
+        metadata = {"name": name, "labels": labels, "annotations": annotations}
+        group_kind = f"{METAL_IPI_MACHINE.template.kind}.{METAL_IPI_MACHINE.template.group}"
+        cloned = {**annotations, **dict(zip(_FROM, (reference["name"], group_kind), strict=True))}
+        owned = {**metadata, "ownerReferences": [owned_by(item)]}
+        infrastructure = {"metadata": {**owned, "annotations": cloned}, "spec": template["spec"]["template"]["spec"]}
+        await api.create(METAL_IPI_MACHINE.resource, work.namespace, infrastructure)
+        await api.create(OPENSHIFT_CONFIG.resource, work.namespace, {"metadata": owned, "spec": {}})
+        machine = {
+            "metadata": {**metadata, "ownerReferences": [owned_by(item, controller=True)]},
+            "spec": {
+                "clusterName": work.name,
+                "version": item["spec"]["version"],
+                "bootstrap": {"configRef": _reference(OPENSHIFT_CONFIG.resource, name)},
+                "infrastructureRef": _reference(METAL_IPI_MACHINE.resource, name),
+                **({"deletion": spec["deletion"]} if spec.get("deletion") else {}),
+            },
+        }
+        await api.create(MACHINE, work.namespace, machine)
+
+    async def _write_kubeconfig(self, item: Object, work: Work, kubeconfig: str) -> None:
+        """As the contract says: by name, label, type and key."""
+        body = {
+            "metadata": {
+                "labels": {CLUSTER_LABEL: work.name},
+                "ownerReferences": [owned_by(item, controller=True)],
+            },
+            "type": "cluster.x-k8s.io/secret",
+            "data": {"value": base64.b64encode(kubeconfig.encode()).decode()},
+        }
+        await self._hub.api.apply(SECRET, work.namespace, f"{work.name}-kubeconfig", body)
+
+    async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:
+        """Machines are of the release that is wanted, or not: the contract has control planes say so."""
+        for machine in machines:
+            so = machine["spec"].get("version") == item["spec"]["version"]
+            found = conditions.condition("UpToDate", so, "UpToDate" if so else "NotUpToDate")
+            if _is(machine, "UpToDate") == so and _has(machine, "UpToDate"):
+                continue
+            (whole,) = (each for each in conditions.written(machine, [found]) if each["type"] == "UpToDate")
+            place = machine["metadata"]
+            body = {"status": {"conditions": [whole]}}
+            await self._hub.api.apply(MACHINE, place["namespace"], place["name"], body, "status")
+
+    async def _gone(self, item: Object, work: Work) -> bool:
+        await work.engine.stop(work.of_control_plane)
+        machines = await self._machines(item, work)
+        for machine in machines:
+            if not leaving(machine):
+                await self._hub.api.delete(MACHINE, work.namespace, machine["metadata"]["name"])
+        if machines:
+            return False
+        left = [urn for urn in (await work.engine.state()).entries if work.of_control_plane(urn.rpartition("::")[2])]
+        return not left or work.engine.remove(left, work.connections(), given_up=False)
+
+
+def _refuse(item: Object, work: Work) -> None:
+    """Raises NotUsable for what cannot be had."""
+    wanted = f"v{work.settings.openshift_version}"
+    if item["spec"]["version"] != wanted:
+        raise NotUsable(
+            "VersionDiffers",
+            f"spec.version is {item['spec']['version']}, and settings.openshiftVersion of the MetalIpiCluster makes "
+            f"it {wanted}: make them one. The cluster itself is upgraded by its own operator (docs/operating.md)",
+        )
+    if item["spec"].get("manifestSecretRefs"):
+        raise NotUsable(
+            "ManifestsNotSupported",
+            "spec.manifestSecretRefs is not supported yet: name folders of the providers' image in "
+            "settings.install.manifests, or take it out",
+        )
+
+
+def _reference(resource: Any, name: str) -> dict[str, str]:
+    return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
+
+
+def _has(machine: Object, kind: str) -> bool:
+    return any(each["type"] == kind for each in (machine.get("status") or {}).get("conditions") or [])
+
+
+def _is(machine: Object, kind: str) -> bool:
+    found = (machine.get("status") or {}).get("conditions") or []
+    return any(each["type"] == kind and each["status"] == "True" for each in found)
+
+
+def _counted(item: Object, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:
+    labels = (f"{CLUSTER_LABEL}={work.name}", CONTROL_PLANE_LABEL, f"{NAME_LABEL}={item['metadata']['name']}")
+    return {
+        "selector": ",".join(labels),
+        "replicas": len(machines),
+        "readyReplicas": sum(_is(each, "Ready") for each in machines),
+        "availableReplicas": sum(_is(each, "Available") for each in machines),
+        "upToDateReplicas": sum(each["spec"].get("version") == item["spec"]["version"] for each in machines),
+        "externalManagedControlPlane": False,
+        **({"initialization": {"controlPlaneInitialized": True}, "version": item["spec"]["version"]} if formed else {}),
+    }
+
+
+def _conditions(plan: Plan, *, formed: bool, missing: Sequence[str], refused: str) -> list[dict[str, Any]]:
+    removed = not any(step.name == REMOVAL for step in plan.steps.values()) or plan.settled(REMOVAL)
+    return [
+        conditions.condition(conditions.INITIALIZED, formed, "Formed" if formed else "NotFormed"),
+        conditions.condition("BootstrapRemoved", formed and removed, "Removed" if removed else "NotRemoved"),
+        conditions.condition("InstallComplete", plan.settled(COMPLETE), "ClusterVersion"),
+        conditions.condition(
+            "ScalingUp", bool(missing), "Refused" if refused else "Scaling" if missing else "NotScaling", refused
+        ),
+    ]

@@ -1,0 +1,41 @@
+"""MetalIpiCluster: the cluster's keys, and all that is looked at before anything is claimed."""
+
+from __future__ import annotations
+
+from metal_ipi.cluster_api.api import Object
+from metal_ipi.cluster_api.clusters import Work
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of
+from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
+
+API_PORT = 6443
+
+
+class FacilityReconciler(Reconciler):
+    """Provisioned once the preflight has passed; gone once nothing of the cluster is left."""
+
+    resource = METAL_IPI_CLUSTER.resource
+
+    async def _reconcile(self, item: Object, work: Work) -> Said:
+        assert work.servers, "a platform without servers is refused"
+        plan = await work.plan(self._hub.api)
+        work.engine.advance(plan, lambda step: work.of_cluster(step.name))
+        waiting = [step.name for step in plan.steps.values() if work.of_cluster(step.name) and step.action != "keep"]
+        endpoint = item["spec"].get("controlPlaneEndpoint") or {}
+        default = {"host": f"api.{work.settings.domain}", "port": API_PORT}
+        said = Said(spec={} if endpoint.get("host") else {"controlPlaneEndpoint": default})
+        # What was provisioned once stays so: the contract has no way back.
+        if not waiting or work.provisioned:
+            said.status["initialization"] = {"provisioned": True}
+        if waiting:
+            message = doing(work, work.of_cluster) or f"not begun: {', '.join(waiting)}"
+            return said.ready(False, reason_of(work, work.of_cluster, "Waiting"), message)
+        return said.ready(True, "Provisioned")
+
+    async def _gone(self, item: Object, work: Work) -> bool:
+        await work.engine.stop()
+        left = (await work.engine.state()).entries
+        if left and not work.engine.remove(left, work.connections(), given_up=False):
+            return False
+        await work.store.delete()
+        await self._hub.clusters.close(item)
+        return True

@@ -1,0 +1,206 @@
+"""MetalIpiMachine: a listed server, claimed for one machine, installed, and given back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metal_ipi.cluster_api.api import MACHINE, Object
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, Work, is_of, leaving
+from metal_ipi.cluster_api.engine.plan import Plan, Step
+from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, owner_of, reason_of
+from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
+from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.stacks.platforms.listed.settings import Server
+
+SCHEME = "metal-ipi://"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which server a machine takes; none: why."""
+
+    server: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+def choose(
+    *, wanted: str | None, role: str, servers: Mapping[str, Server], taken: Mapping[str, str], refused: frozenset[str]
+) -> Choice:
+    """The server for a machine: the one that it names, or the free one of its role with the lowest number.
+
+    Args:
+        servers: those that the settings list, by name.
+        taken: whose each is, within the cluster.
+        refused: those that a machine of another cluster has.
+    """
+    if wanted is not None:
+        if wanted not in servers:
+            return Choice(
+                reason="NoServer",
+                message=f"spec.server is {wanted}, which settings.platform.servers does not list: it lists "
+                f"{', '.join(sorted(servers)) or 'none'}",
+            )
+        if servers[wanted].role != role:
+            return Choice(reason="NoServer", message=f"server {wanted} is listed for another role than {role}")
+        if wanted in taken:
+            return Choice(reason="ServerTaken", message=f"server {wanted} is MetalIpiMachine {taken[wanted]}'s")
+        return Choice(server=wanted)
+    of_role = sorted((each for each in servers.values() if each.role == role), key=lambda each: each.number)
+    free = [each.name for each in of_role if each.name not in taken and each.name not in refused]
+    if free:
+        return Choice(server=free[0])
+    return Choice(
+        reason="NoServer",
+        message=f"no listed server of role {role} is free: list one more in settings.platform.servers of the "
+        "MetalIpiCluster, or have fewer machines",
+    )
+
+
+class MachineReconciler(Reconciler):
+    """Provisioned once its server was started from its disk."""
+
+    resource = METAL_IPI_MACHINE.resource
+
+    async def _reconcile(self, item: Object, work: Work) -> Said:
+        owner = owner_of(item, MACHINE.kind)
+        machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
+        if machine is None:
+            return Said().ready(False, "WaitingForMachine", "no Machine has this object yet")
+        if not work.provisioned:
+            return Said().ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
+        choice = await self._claim(item, machine, work)
+        if not choice.server:
+            return Said().ready(False, choice.reason, choice.message)
+        if item["spec"].get("server") != choice.server:  # written before anything is done to it
+            await self._hub.api.patch(
+                self.resource, work.namespace, item["metadata"]["name"], {"spec": {"server": choice.server}}
+            )
+            return Said(again=0.1).ready(False, "Claimed", f"takes {choice.server}")
+        node = work.node(choice.server)
+        plan = await work.plan(self._hub.api)
+        told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))
+        work.engine.advance(plan, lambda step: is_of(node, step.name) and (told or _is_claim(step)))
+        return await self._seen(item, work, plan, node, told=told)
+
+    async def _claim(self, item: Object, machine: Object, work: Work) -> Choice:
+        role = item["spec"].get("pool") or ("control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker")
+        label = f"{CLUSTER_LABEL}={work.name}"
+        others = await self._hub.api.list(self.resource, work.namespace, label)
+        taken = {
+            str(each["spec"]["server"]): str(each["metadata"]["name"])
+            for each in others
+            if each["spec"].get("server") and each["metadata"]["name"] != item["metadata"]["name"]
+        }
+        refused = set[str]()
+        whose = f"{work.namespace}/{item['metadata']['name']}"
+        while True:
+            choice = choose(
+                wanted=item["spec"].get("server"),
+                role=role,
+                servers=work.servers,
+                taken=taken,
+                refused=frozenset(refused),
+            )
+            if not choice.server:
+                return choice
+            holder = await self._hub.claims.claim(work.servers[choice.server].mac, whose)
+            if holder == whose:
+                return choice
+            refused.add(choice.server)
+            if item["spec"].get("server"):
+                return Choice(
+                    reason="ServerTaken",
+                    message=f"server {choice.server} ({work.servers[choice.server].mac}) is claimed by MetalIpiMachine "
+                    f"{holder}: take it out of the settings of one of the two clusters",
+                )
+
+    async def _seen(self, item: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
+        steps = [step for step in plan.steps.values() if is_of(node, step.name)]
+        waiting = [step for step in steps if step.action != "keep" and not step.name.endswith("-check")]
+        was = bool(((item.get("status") or {}).get("initialization") or {}).get("provisioned"))
+        said = Said()
+        if not waiting or was:
+            server = work.servers[node.name]
+            said.spec["providerID"] = f"{SCHEME}{node.hostname}"
+            said.status = {
+                "initialization": {"provisioned": True},
+                "addresses": _addresses(node, server),
+            }
+        if not waiting:
+            reason, message = await self._joined(work, node, plan)
+            said.ready(True, reason, message)
+            said.again = LATER if reason == "Joined" else SOON
+            return said
+
+        def mine(name: str) -> bool:
+            return is_of(node, name)
+
+        if not told and not any(_is_claim(step) for step in waiting):
+            return said.ready(False, "WaitingForBootstrapData", "its OpenShiftConfig tells why")
+        before = _before(plan, waiting)
+        message = doing(work, mine) or (f"waits for {', '.join(before)}" if before else "")
+        return said.ready(False, reason_of(work, mine, "Waiting"), message)
+
+    async def _joined(self, work: Work, node: Node, plan: Plan) -> tuple[str, str]:
+        """Has the Node say which machine it is: Cluster API finds it by that, and OpenShift on bare metal says
+        nothing of itself."""
+        formed = (await work.engine.state()).named(FORMED)
+        if formed is None:
+            return "Installed", "the cluster is not formed yet"
+        api = Cluster(formed.inputs["spec"], patience=0)
+        try:
+            found = await api.node(node.fqdn)
+            if found is None:
+                return "Installed", f"node {node.fqdn} has not joined yet"
+            wanted = f"{SCHEME}{node.hostname}"
+            has = str((found.get("spec") or {}).get("providerID") or "")
+            if has not in ("", wanted):
+                return "Joined", f"node {node.fqdn} says providerID {has}, not {wanted}: Cluster API will not find it"
+            if not has and not await api.patch_node(found, {"spec": {"providerID": wanted}}):
+                return "Installed", f"node {node.fqdn} changed just now"
+        except ProviderError as error:
+            return "Installed", str(error)
+        return "Joined", ""
+
+    async def _gone(self, item: Object, work: Work) -> bool:
+        server = item["spec"].get("server")
+        if not server or server not in work.servers:
+            return True
+        node = work.node(server)
+        await work.engine.stop(lambda name: is_of(node, name))
+        state = await work.engine.state()
+        mine = [urn for urn in state.entries if is_of(node, urn.rpartition("::")[2])]
+        # While the cluster stays, a node is drained and taken out of it first.
+        stays = not leaving(work.cluster)
+        if not work.engine.remove(mine, work.connections(), given_up=stays):
+            return False
+        whose = f"{work.namespace}/{item['metadata']['name']}"
+        await self._hub.claims.give_back(work.servers[server].mac, whose)
+        return True
+
+
+def _is_claim(step: Step) -> bool:
+    return step.name.endswith("-server")
+
+
+def _addresses(node: Node, server: Server) -> list[dict[str, Any]]:
+    found: Sequence[tuple[str, str]] = (
+        ("Hostname", node.fqdn),
+        ("InternalIP", server.private_address or server.address),
+        ("ExternalIP", server.address),
+        ("InternalDNS", node.fqdn),
+    )
+    return [{"type": kind, "address": address} for kind, address in found]
+
+
+def _before(plan: Plan, steps: Sequence[Step]) -> list[str]:
+    """What others have to do first, by name."""
+    own = {step.urn for step in steps}
+    needed = {urn for step in steps for urn in step.dependencies} - own
+    return sorted(plan.steps[urn].name for urn in needed if urn in plan.steps and plan.steps[urn].action != "keep")

@@ -1,0 +1,82 @@
+"""The kinds of the providers: one declaration gives the CustomResourceDefinition, the checks and the page's table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from metal_ipi.cluster_api.api import Resource
+from metal_ipi.cluster_api.resources.base import Part
+from metal_ipi.cluster_api.resources.bootstrap import ConfigSpec, ConfigStatus
+from metal_ipi.cluster_api.resources.control_plane import ControlPlaneSpec, ControlPlaneStatus
+from metal_ipi.cluster_api.resources.infrastructure import ClusterSpec, ClusterStatus, MachineSpec, MachineStatus
+
+VERSION = "v1alpha1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind, and its template."""
+
+    provider: str
+    """clusterctl's name of the provider."""
+    resource: Resource
+    spec: type[Part]
+    status: type[Part]
+    replicas: bool = False
+    """Whether it has the subresource scale."""
+    columns: tuple[tuple[str, str], ...] = field(default=())
+    """Names and paths of what `kubectl get` shows."""
+
+    @property
+    def template(self) -> Resource:
+        """Its template's kind."""
+        own = self.resource
+        return Resource(
+            group=own.group, version=own.version, kind=f"{own.kind}Template", plural=f"{own.kind.lower()}templates"
+        )
+
+
+def _resource(group: str, kind: str) -> Resource:
+    return Resource(group=f"{group}.cluster.x-k8s.io", version=VERSION, kind=kind, plural=f"{kind.lower()}s")
+
+
+_READY = ("Ready", '.status.conditions[?(@.type=="Ready")].status')
+INFRASTRUCTURE, BOOTSTRAP, CONTROL_PLANE = (
+    "infrastructure-metal-ipi",
+    "bootstrap-metal-ipi",
+    "control-plane-metal-ipi",
+)
+METAL_IPI_CLUSTER = Kind(
+    provider=INFRASTRUCTURE,
+    resource=_resource("infrastructure", "MetalIpiCluster"),
+    spec=ClusterSpec,
+    status=ClusterStatus,
+    columns=(("Endpoint", ".spec.controlPlaneEndpoint.host"), _READY),
+)
+METAL_IPI_MACHINE = Kind(
+    provider=INFRASTRUCTURE,
+    resource=_resource("infrastructure", "MetalIpiMachine"),
+    spec=MachineSpec,
+    status=MachineStatus,
+    columns=(("Server", ".spec.server"), ("ProviderID", ".spec.providerID"), _READY),
+)
+OPENSHIFT_CONFIG = Kind(
+    provider=BOOTSTRAP,
+    resource=_resource("bootstrap", "OpenShiftConfig"),
+    spec=ConfigSpec,
+    status=ConfigStatus,
+    columns=(("Secret", ".status.dataSecretName"), _READY),
+)
+OPENSHIFT_CONTROL_PLANE = Kind(
+    provider=CONTROL_PLANE,
+    resource=_resource("controlplane", "OpenShiftControlPlane"),
+    spec=ControlPlaneSpec,
+    status=ControlPlaneStatus,
+    replicas=True,
+    columns=(
+        ("Initialized", ".status.initialization.controlPlaneInitialized"),
+        ("Available", '.status.conditions[?(@.type=="Available")].status'),
+        ("Version", ".spec.version"),
+    ),
+)
+KINDS = (METAL_IPI_CLUSTER, METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE)

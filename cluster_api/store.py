@@ -1,0 +1,60 @@
+"""The install state of a cluster: a Secret of its namespace, with one key for each resource that was made.
+
+Each key is written alone, so that what works beside is never overwritten. `clusterctl move` takes the Secret along, for
+it belongs to the MetalIpiCluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from metal_ipi.cluster_api.api import SECRET, Api, ApiError, Object
+from metal_ipi.cluster_api.engine.state import Entry, State
+
+CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"
+
+
+class SecretStore:
+    """See `engine.Store`."""
+
+    def __init__(self, api: Api, owner: Object, cluster: str) -> None:
+        """`owner` is the MetalIpiCluster, `cluster` the name of the Cluster."""
+        self._api, self._owner, self._cluster = api, owner, cluster
+        self._namespace = str(owner["metadata"]["namespace"])
+        self.name = f"{cluster}-install-state"
+
+    async def load(self) -> State:
+        """All of it. Raises StateError, ApiError."""
+        found = await self._api.get(SECRET, self._namespace, self.name)
+        entries = [Entry.unpacked(data) for data in ((found or {}).get("data") or {}).values()]
+        return State(entries={entry.urn: entry for entry in entries})
+
+    async def save(self, urn: str, entry: Entry | None) -> None:
+        """Write one entry. Raises ApiError."""
+        key = hashlib.sha256(urn.encode()).hexdigest()[:32]
+        data = {key: None if entry is None else entry.packed()}
+        if await self._api.patch(SECRET, self._namespace, self.name, {"data": data}) is not None or entry is None:
+            return
+        body: dict[str, Any] = {
+            "metadata": {
+                "name": self.name,
+                "labels": {CLUSTER_LABEL: self._cluster},
+                "ownerReferences": [owned_by(self._owner)],
+            },
+            "type": "cluster.x-k8s.io/secret",
+            "data": data,
+        }
+        if await self._api.create(SECRET, self._namespace, body) is None:
+            raise ApiError(f"Secret {self._namespace}/{self.name} came into being just now", 409)
+
+    async def delete(self) -> None:
+        """Nothing is left of the cluster."""
+        await self._api.delete(SECRET, self._namespace, self.name)
+
+
+def owned_by(owner: Object, *, controller: bool = False) -> dict[str, Any]:
+    """A reference to an object's owner."""
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
+    return {**reference, **({"controller": True, "blockOwnerDeletion": True} if controller else {})}

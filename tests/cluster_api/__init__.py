@@ -1,0 +1,1 @@
+"""The Cluster API providers, against a real API server."""

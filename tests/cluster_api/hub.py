@@ -1,0 +1,177 @@
+"""A management cluster for tests: a real kube-apiserver, and what works there."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from binaries.cache import cache_directory
+from binaries.golang import find_go
+from lab.kubernetes.access import Access, apply, define, kubeconfig, send
+from lab.kubernetes.process import Process, free_port
+from metal_ipi.cluster_api import crds, rbac
+from tests.lab.kubernetes.support import Identities, Servers
+
+Object = dict[str, Any]
+NAMESPACE, OWN = "facility", "metal-ipi-system"
+_USER = "providers"
+_VERSION = "v1.12.2"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_PLACES = {
+    "ServiceAccount": f"/api/v1/namespaces/{OWN}/serviceaccounts",
+    "ClusterRole": f"{_RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{_RBAC}/clusterrolebindings",
+    "Role": f"{_RBAC}/namespaces/{OWN}/roles",
+    "RoleBinding": f"{_RBAC}/namespaces/{OWN}/rolebindings",
+}
+
+
+def core() -> Path:
+    """The source of Cluster API's core; a listed skip where it is not there."""
+    done = subprocess.run([str(find_go()), "env", "GOMODCACHE"], capture_output=True, text=True, check=True)
+    found = Path(done.stdout.strip()) / f"sigs.k8s.io/cluster-api@{_VERSION}"
+    if not found.is_dir():
+        pytest.skip(f"no Cluster API here: {found} is not there")
+    return found
+
+
+def _core_definitions() -> list[Object]:
+    """The core's kinds in the version that is stored: nothing converts here."""
+    found: list[Object] = []
+    for path in sorted((core() / "config" / "crd" / "bases").glob("*.yaml")):
+        document = yaml.safe_load(path.read_text())
+        document["spec"]["versions"] = [each for each in document["spec"]["versions"] if each["storage"]]
+        document["spec"].pop("conversion", None)
+        found.append(document)
+    return found
+
+
+class Hub:
+    """The API, its objects, and the processes that work there."""
+
+    def __init__(self, access: Access, directory: Path, admin: Path, providers: Path) -> None:
+        self.access, self.directory, self.admin, self.providers = access, directory, admin, providers
+        self.client = access.client()
+
+    def path(self, kind: str, name: str = "", namespace: str = NAMESPACE) -> str:
+        """Where objects of a kind are, by its plural and group: `secrets`, `machines.cluster.x-k8s.io`."""
+        plural, _, group = kind.partition(".")
+        version = "v1beta2" if group == "cluster.x-k8s.io" else "v1alpha1"
+        version = "v1" if not group or group == "coordination.k8s.io" else version
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return f"{root}/namespaces/{namespace}/{plural}" + (f"/{name}" if name else "")
+
+    def get(self, kind: str, name: str, namespace: str = NAMESPACE) -> Object | None:
+        """An object; None where there is none."""
+        answer = self.client.get(self.path(kind, name, namespace))
+        return None if answer.status_code == 404 else send(self.client, "GET", self.path(kind, name, namespace))
+
+    def list(self, kind: str, namespace: str = NAMESPACE) -> list[Object]:
+        """All of a namespace."""
+        return send(self.client, "GET", self.path(kind, "", namespace))["items"]
+
+    def make(self, kind: str, document: Mapping[str, Any], namespace: str = NAMESPACE) -> Object:
+        """Make an object; raises LabError with what the API says against it."""
+        return send(
+            self.client, "POST", self.path(kind, "", namespace), json=document, params={"fieldValidation": "Strict"}
+        )
+
+    def patch(self, kind: str, name: str, change: Mapping[str, Any], sub: str = "", namespace: str = NAMESPACE) -> None:
+        """Merge into an object."""
+        path = self.path(kind, name, namespace) + (f"/{sub}" if sub else "")
+        headers = {"Content-Type": "application/merge-patch+json"}
+        send(
+            self.client, "PATCH", path, content=httpx.Request("POST", "http://x", json=change).content, headers=headers
+        )
+
+    def delete(self, kind: str, name: str, namespace: str = NAMESPACE) -> None:
+        """Ask that an object goes."""
+        send(self.client, "DELETE", self.path(kind, name, namespace))
+
+    def until(self, true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+        """Wait until something is so."""
+        deadline = time.monotonic() + seconds
+        while not (found := true()):
+            assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}\n{self.told()}"
+            time.sleep(0.2)
+        return found
+
+    def condition(self, kind: str, name: str, about: str, namespace: str = NAMESPACE) -> tuple[str, str, str]:
+        """Status, reason and message of a condition; empty where there is none."""
+        found = (self.get(kind, name, namespace) or {}).get("status", {}).get("conditions") or []
+        return next(((c["status"], c["reason"], c["message"]) for c in found if c["type"] == about), ("", "", ""))
+
+    def told(self) -> str:
+        """The ends of all logs."""
+        logs = sorted(self.directory.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n" + "\n".join(log.read_text().splitlines()[-40:]) for log in logs)
+
+    @contextlib.contextmanager
+    def working(self, name: str = "providers", environment: Sequence[str] = ()) -> Generator[Process]:
+        """The providers, with the rights that they ask for and no others."""
+        command = ["env", *environment, sys.executable, "-m", "metal_ipi.cluster_api", "--kubeconfig"]
+        process = Process(name, [*command, str(self.providers), "--metrics-port", "0"], self.directory / f"{name}.log")
+        process.start()
+        try:
+            yield process
+        finally:
+            process.stop()
+
+    @contextlib.contextmanager
+    def core_controllers(self) -> Generator[None]:
+        """Cluster API's own; a listed skip where they are not built."""
+        built = sorted(cache_directory().glob("cluster-api-controller/*/cluster-api-controller"))
+        if not built:
+            pytest.skip("Cluster API's core controllers are not built here: `make hub` builds them")
+        certificate, key = Identities(self.directory).issue("127.0.0.1")
+        folder = self.directory / "webhook"
+        folder.mkdir()
+        certificate.rename(folder / "tls.crt")
+        key.rename(folder / "tls.key")
+        ports = [free_port("127.0.0.1") for _ in range(3)]
+        options = [
+            *("--kubeconfig", str(self.admin), "--webhook-cert-dir", str(folder), "--webhook-port", str(ports[0])),
+            *("--health-addr", f"127.0.0.1:{ports[1]}", "--diagnostics-address", f"127.0.0.1:{ports[2]}"),
+            *("--insecure-diagnostics", "--sync-period", "1m"),
+        ]
+        process = Process("core", [str(built[-1]), *options], self.directory / "core.log")
+        process.start()
+        try:
+            yield
+        finally:
+            process.stop()
+
+
+@contextlib.contextmanager
+def hub(directory: Path) -> Generator[Hub]:
+    """A running one, with the namespaces of a facility and of the providers."""
+    identities = Identities(directory)
+    with Servers(directory, identities) as server:
+        access = server.access(*identities.issue("admin", "system:masters"))
+        define(access, [*_core_definitions(), *crds.definitions()])
+        with access.client() as client:
+            for name in (NAMESPACE, "other", OWN):
+                document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                apply(client, f"/api/v1/namespaces/{name}", document)
+            user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": _USER}
+            for document in rbac.objects(OWN, [user]):
+                apply(client, f"{_PLACES[document['kind']]}/{document['metadata']['name']}", document)
+        files: list[Path] = []
+        for name, pair in (("admin", (access.certificate, access.key)), (_USER, identities.issue(_USER, "providers"))):
+            text = kubeconfig(access.url, identities.ca.read_text(), *(path.read_text() for path in pair))
+            files.append(directory / f"{name}.kubeconfig")
+            files[-1].write_text(text)
+        made = Hub(access, directory, *files)
+        try:
+            yield made
+        finally:
+            made.client.close()
