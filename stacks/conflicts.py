@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from metal_ipi.stacks.cluster_api.refused import not_through_hubs
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, Problem, problems_of
@@ -25,7 +26,7 @@ def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
-        *(_install_config(settings), _machine_config(settings), _size(settings)),
+        *(_install_config(settings), _machine_config(settings), _size(settings), not_through_hubs(settings)),
     )
     return problems_of(chain(*found, facility(settings).conflicts()))
 

@@ -36,6 +36,7 @@ NEEDED: Sequence[Needed] = (
         for section, types, keys in _OF_TYPES
         for key in keys
     ),
+    Needed(path="clusterApi.hub.kubeconfig", when=lambda tree: at(tree, "clusterApi") is not None),
     Needed(path="boot.streamFile", when=lambda tree: not at(tree, "boot.streamUrl")),
     Needed(path="install.pullSecret", when=lambda tree: at(tree, "install.distribution") != "okd"),
 )

@@ -56,7 +56,9 @@ class Wanted:
 def objects(wanted: Wanted) -> list[Object]:
     """All objects but the Secret, each after what it names."""
     machines = {pool: _machine_template(wanted, pool) for pool in (_CONTROL_PLANE_POOL, _WORKER_POOL)}
-    config = _manifest(BOOTSTRAP, "OpenShiftConfigTemplate", f"{wanted.name}-worker", wanted, {"template": {"spec": {}}})
+    config = _manifest(
+        BOOTSTRAP, "OpenShiftConfigTemplate", f"{wanted.name}-worker", wanted, {"template": {"spec": {}}}
+    )
     # Without workers there are none to make machines from.
     of_workers = [] if wanted.workers == 0 else [machines[_WORKER_POOL], config]
     deployments = [_workers(wanted, machines[_WORKER_POOL], config)] if of_workers else []

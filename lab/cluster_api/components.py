@@ -1,8 +1,8 @@
 """The folder that clusterctl installs from: the core provider of the pinned Go module, and cert-manager beside it.
 
-    <folder>/cluster-api/<version>/core-components.yaml, metadata.yaml
-    <folder>/cert-manager/<version>/cert-manager.yaml
-    <folder>/clusterctl.yaml     where these are, and which images stand for those that the manifests name
+<folder>/cluster-api/<version>/core-components.yaml, metadata.yaml
+<folder>/cert-manager/<version>/cert-manager.yaml
+<folder>/clusterctl.yaml     where these are, and which images stand for those that the manifests name
 """
 
 from __future__ import annotations

@@ -27,9 +27,7 @@ def _public(value: Any, path: str, secrets: dict[str, Any]) -> Any:
         result: Tree = {}
         for name, item in cast("Mapping[str, Any]", value).items():
             place = f"{path}.{name}" if path else name
-            if name in SECRET_NAMES and not isinstance(item, Mapping | list):
-                secrets[place] = item
-            elif isinstance(item, Mapping) and set(cast(Tree, item)) == {"secure"}:  # encrypted, in a stack file
+            if _is_secret(name, item):
                 secrets[place] = item
             else:
                 result[name] = _public(item, place, secrets)
@@ -37,6 +35,12 @@ def _public(value: Any, path: str, secrets: dict[str, Any]) -> Any:
     if isinstance(value, list):
         return [_public(item, f"{path}.{number}", secrets) for number, item in enumerate(cast("list[Any]", value))]
     return value
+
+
+def _is_secret(name: str, item: Any) -> bool:
+    if isinstance(item, Mapping):
+        return set(cast(Tree, item)) == {"secure"}  # encrypted, in a stack file
+    return name in SECRET_NAMES and not isinstance(item, list)
 
 
 def cluster_template() -> str:
