@@ -97,10 +97,10 @@ clean:
 $(READY): requirements.txt tools/venv.sh
 	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements.txt '$@'
 
-$(READY_LAB): requirements-lab.txt requirements.txt tools/venv.sh
+$(READY_LAB): requirements-lab.txt requirements-cluster-api.txt requirements.txt tools/venv.sh
 	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-lab.txt '$@'
 
-$(READY_DEV): requirements-dev.txt requirements-lab.txt requirements.txt tools/venv.sh
+$(READY_DEV): requirements-dev.txt requirements-lab.txt requirements-cluster-api.txt requirements.txt tools/venv.sh
 	@sh tools/venv.sh '$(PYTHON)' '$(VENV)' requirements-dev.txt '$@'
 
 $(READY_DOCS): requirements-docs.txt tools/venv.sh

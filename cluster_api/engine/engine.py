@@ -145,11 +145,13 @@ class Engine:
         return not left
 
     async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
-        """End what makes something, by name: what it made so far is in the state."""
+        """End what makes something, by name, and forget what failed to be made: what is there is in the state."""
         tasks = [each for urn, each in self._running.items() if urn not in self._leaving and mine(name_of(urn))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        there = (await self.state()).entries
+        self._failures = {urn: each for urn, each in self._failures.items() if urn in there or not mine(name_of(urn))}
 
     def _begin(self, step: Step, settings: Settings, *, given_up: bool = True) -> None:
         failure = self._failures.get(step.urn)

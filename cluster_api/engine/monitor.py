@@ -28,6 +28,7 @@ from metal_ipi.provider.values import to_python_map, to_wire_map
 PROJECT = "metal-ipi"
 _STACK = "pulumi:pulumi:Stack"
 _logger = logging.getLogger(__name__)
+_logger.addFilter(lambda record: record.levelno < logging.ERROR)  # what goes wrong is raised
 _turn = threading.Lock()
 """The SDK keeps some of what it knows of a program for the whole process: one program runs at a time."""
 
@@ -68,6 +69,8 @@ class _Monitor(mocks.MockMonitor):
     answers: Answers
     stack: str
     registered: list[Registered] = field(default_factory=list[Registered])
+    trouble: Exception | None = None
+    """What was wrong with a resource: the SDK raises it within others, one for each that waits for it."""
 
     def RegisterResource(self, request: Any) -> Any:
         urn = _urn(self.stack, request.parent, request.type, request.name)
@@ -82,7 +85,11 @@ class _Monitor(mocks.MockMonitor):
             dependencies=tuple(sorted(set(request.dependencies))),
             ignored=tuple(request.ignoreChanges),
         )
-        identity, outputs = self.answers.resource(declared) if declared.custom else ("", {})
+        try:
+            identity, outputs = self.answers.resource(declared) if declared.custom else ("", {})
+        except Exception as error:
+            self.trouble = self.trouble or error
+            raise
         self.registered.append(declared)
         return resource_pb2.RegisterResourceResponse(
             urn=urn, id=identity, object=PropertyValue.marshal_map(to_wire_map(outputs))
@@ -131,6 +138,10 @@ def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list
         mocks.set_mocks(cast(Any, None), project=PROJECT, stack=stack, preview=True, logger=_logger, monitor=monitor)
         pulumi.runtime.set_all_config({})
         outputs = loop.run_until_complete(whole())
+    except Exception:
+        if monitor.trouble is not None:
+            raise monitor.trouble from None
+        raise
     finally:
         settings._get_rpc_manager().clear()  # pyright: ignore[reportPrivateUsage]
         cast(Any, settings.SETTINGS).outputs.clear()

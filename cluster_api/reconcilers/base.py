@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
-from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused
+from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.stacks.problems import SettingsError
@@ -61,7 +61,7 @@ class Reconciler(ABC):
         """One look at an object, and what follows; answers the seconds until the next. May be ended at any moment, and
         is begun anew then. Raises ApiError and StateError."""
         item = await self._hub.api.get(self.resource, namespace, name)
-        if item is None:
+        if item is None or leaving(item):  # `gone` has the word
             return LATER
         cluster = await self._hub.clusters.cluster_of(item)
         if is_paused(item, cluster):
@@ -97,7 +97,7 @@ class Reconciler(ABC):
             work = await self._hub.clusters.open(cluster)
             if await self._gone(item, work):
                 return True
-            message = doing(work, lambda name: True)
+            message = doing(work, self._mine(item, work))
         except (NotUsable, ProviderError) as error:
             message = f"what was made cannot be taken away: {error}"
         await self._write(item, Said(main=self.main).ready(False, "Deleting", message))
@@ -107,7 +107,12 @@ class Reconciler(ABC):
     async def _reconcile(self, item: Object, work: Work) -> Said: ...
 
     @abstractmethod
-    async def _gone(self, item: Object, work: Work) -> bool: ...
+    async def _gone(self, item: Object, work: Work) -> bool:
+        """Begin what is left to do; whether nothing is. Raises NotUsable where it must not go."""
+
+    def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
+        """Which resources, by name, are made for an object."""
+        return lambda name: False
 
     async def _write(self, item: Object, said: Said) -> None:
         """Write what is new; nothing where nothing is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +38,7 @@ def scale(name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], 
     Args:
         name: the control plane's.
         listed: how many servers the settings list for it.
-        machines: those that there are, and whether each is Ready; without those that are being deleted.
+        machines: those that there are, and whether the node of each is Ready; without those that are being deleted.
         formed: whether there is a cluster: then machines join one by one.
     """
     if wanted != listed:
@@ -76,7 +76,7 @@ class ControlPlaneReconciler(Reconciler):
             item["metadata"]["name"],
             wanted=int(item["spec"].get("replicas") or 0),
             listed=len(work.nodes.control_plane),
-            machines={each["metadata"]["name"]: _is(each, "Ready") for each in machines},
+            machines={each["metadata"]["name"]: _is(each, "NodeReady") for each in machines},
             formed=formed,
         )
         if todo.refused and not formed:
@@ -165,6 +165,9 @@ class ControlPlaneReconciler(Reconciler):
             place = machine["metadata"]
             body = {"status": {"conditions": [whole]}}
             await self._hub.api.apply(MACHINE, place["namespace"], place["name"], body, "status")
+
+    def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
+        return work.of_control_plane
 
     async def _gone(self, item: Object, work: Work) -> bool:
         await work.engine.stop(work.of_control_plane)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import Work
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of
@@ -30,6 +32,9 @@ class FacilityReconciler(Reconciler):
             message = doing(work, work.of_cluster) or f"not begun: {', '.join(waiting)}"
             return said.ready(False, reason_of(work, work.of_cluster, "Waiting"), message)
         return said.ready(True, "Provisioned")
+
+    def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
+        return lambda name: True
 
     async def _gone(self, item: Object, work: Work) -> bool:
         await work.engine.stop()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from metal_ipi.cluster_api.api import MACHINE, Object
-from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, Work, is_of, leaving
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, owner_of, reason_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
@@ -168,21 +168,42 @@ class MachineReconciler(Reconciler):
             return "Installed", str(error)
         return "Joined", ""
 
+    def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
+        server = item["spec"].get("server")
+        return lambda name: server in work.servers and is_of(work.node(server), name)
+
     async def _gone(self, item: Object, work: Work) -> bool:
         server = item["spec"].get("server")
         if not server or server not in work.servers:
             return True
-        node = work.node(server)
-        await work.engine.stop(lambda name: is_of(node, name))
-        state = await work.engine.state()
-        mine = [urn for urn in state.entries if is_of(node, urn.rpartition("::")[2])]
+        node, state = work.node(server), await work.engine.state()
         # While the cluster stays, a node is drained and taken out of it first.
         stays = not leaving(work.cluster)
+        formed = state.named(FORMED)
+        if stays and formed is not None and node.role == "control-plane":
+            await _refuse_without_quorum(work, node, Cluster(formed.inputs["spec"], patience=0))
+        await work.engine.stop(lambda name: is_of(node, name))
+        mine = [urn for urn in state.entries if is_of(node, urn.rpartition("::")[2])]
         if not work.engine.remove(mine, work.connections(), given_up=stays):
             return False
         whose = f"{work.namespace}/{item['metadata']['name']}"
         await self._hub.claims.give_back(work.servers[server].mac, whose)
         return True
+
+
+async def _refuse_without_quorum(work: Work, node: Node, cluster: Cluster) -> None:
+    """Raises NotUsable where the control plane would not have a majority of its machines any more."""
+    members = work.nodes.control_plane
+    others = [each.fqdn for each in members if each != node]
+    away = await cluster.away(others)
+    left, needed = len(others) - len(away), len(members) // 2 + 1
+    if left < needed:
+        raise NotUsable(
+            "QuorumAtStake",
+            f"{node.fqdn} stays: {left} of {len(members)} control plane nodes would be left, and etcd needs {needed}. "
+            f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
+            "To take the whole cluster away, delete the Cluster",
+        )
 
 
 def _is_claim(step: Step) -> bool:

@@ -74,7 +74,12 @@ def create(hub: Hub, settings: Mapping[str, Any], secrets: Mapping[str, str], *,
             "infrastructureRef": reference("infrastructure", "MetalIpiMachineTemplate", name),
         },
     }
-    spec = {"clusterName": name, "replicas": workers, "selector": {"matchLabels": labels}, "template": template}
+    spec: dict[str, Any] = {
+        "clusterName": name,
+        "replicas": workers,
+        "selector": {"matchLabels": labels},
+        "template": template,
+    }
     spec["rollout"] = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
     # A worker may lend its server to the bootstrap machine: it is there before the control plane is.
     early = {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}

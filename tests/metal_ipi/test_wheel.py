@@ -16,7 +16,10 @@ from metal_ipi.stacks.sections.base import Section
 pytestmark = pytest.mark.programs
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SOURCES = ("components", "metal_ipi", "provider", "stacks", "pyproject.toml", "requirements.txt", "setup.py")
+_SOURCES = (
+    *("cluster_api", "components", "metal_ipi", "provider", "stacks"),
+    *("pyproject.toml", "requirements.txt", "requirements-cluster-api.txt", "setup.py"),
+)
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 _PROGRAM = """
 import sys

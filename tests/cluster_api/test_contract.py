@@ -1,0 +1,257 @@
+"""The rules of Cluster API's contract (v1beta2), and of our own, each on a real kube-apiserver.
+
+Source: sigs.k8s.io/cluster-api v1.12.2, docs/book/src/developer/providers/contracts. The core's controllers are not
+there: what they would write, the tests write. The providers have the rights that they ask for, and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from lab.errors import LabError
+from metal_ipi.cluster_api import crds, rbac
+from metal_ipi.cluster_api.api import Api
+from metal_ipi.cluster_api.clusters import ASSETS
+from metal_ipi.cluster_api.engine.state import Entry
+from metal_ipi.cluster_api.operator import FINALIZER
+from metal_ipi.cluster_api.store import SecretStore
+from tests.cluster_api import hub as hubs
+from tests.cluster_api import objects as made
+from tests.cluster_api.hub import OWN, Hub
+from tests.stacks.answers import ASSETS as DOCUMENT
+from tests.stacks.rack import SECRET, rack
+
+pytestmark = pytest.mark.programs
+_OTHER = "other"
+_LEASES = "leases.coordination.k8s.io"
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
+    with hubs.hub(tmp_path_factory.mktemp("hub")) as made, made.working():
+        yield made
+
+
+def _settings(name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A rack's settings without secrets, and the secrets."""
+    tree = {**rack(), "clusterName": name}
+    tree["platform"] = {**tree["platform"], "bmc": {"username": "ipi"}}
+    tree["install"] = {}
+    tree["artifacts"] = {key: value for key, value in tree["artifacts"].items() if key != "secretAccessKey"}
+    return tree, {
+        "platform.bmc.password": SECRET,
+        "install.pullSecret": rack()["install"]["pullSecret"],
+        "artifacts.secretAccessKey": "canary",
+    }
+
+
+def _provisioned(hub: Hub, name: str, namespace: str = "facility") -> None:
+    """A facility whose preflight has passed."""
+    made.facility(hub, *_settings(name), namespace)
+    status = {"status": {"initialization": {"provisioned": True}}}
+    hub.patch(made.FACILITIES, name, status, "status", namespace)
+
+
+def _machine(hub: Hub, cluster: str, name: str, spec: dict[str, Any], namespace: str = "facility") -> None:
+    """A Machine of the control plane, its server and what it boots, as the core leaves them."""
+    labels = {"cluster.x-k8s.io/cluster-name": cluster, "cluster.x-k8s.io/control-plane": ""}
+    body = {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "clusterName": cluster,
+            "bootstrap": {"configRef": made.reference("bootstrap", "OpenShiftConfig", name)},
+            "infrastructureRef": made.reference("infrastructure", "MetalIpiMachine", name),
+        },
+    }
+    owner = hub.make(made.MACHINES, body, namespace)
+    reference = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name}
+    metadata = {
+        "name": name,
+        "labels": labels,
+        "ownerReferences": [{**reference, "uid": owner["metadata"]["uid"], "controller": True}],
+    }
+    for kind, group, place, own in (
+        ("OpenShiftConfig", "bootstrap", made.CONFIGS, {}),
+        ("MetalIpiMachine", "infrastructure", made.SERVERS, spec),
+    ):
+        body = {"apiVersion": f"{group}.cluster.x-k8s.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": own}
+        hub.make(place, body, namespace)
+
+
+def _said(hub: Hub, kind: str, name: str, reason: str, *, about: str = "Ready", namespace: str = "facility") -> str:
+    """The message of a condition, once its reason is this."""
+    hub.until(lambda: hub.condition(kind, name, about, namespace)[1] == reason, f"{kind} {name}: {reason}")
+    return hub.condition(kind, name, about, namespace)[2]
+
+
+# --- the kinds -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("definition", crds.definitions(), ids=lambda each: each["spec"]["names"]["kind"])
+def test_a_kind_is_as_the_contract_has_it(definition: dict[str, Any]) -> None:
+    spec, metadata = definition["spec"], definition["metadata"]
+    (version,) = spec["versions"]
+    assert spec["scope"] == "Namespaced" and "cluster-api" in spec["names"]["categories"]
+    # As sigs.k8s.io/cluster-api/util/contract.CalculateCRDName makes it.
+    assert metadata["name"] == f"{spec['names']['kind'].lower()}s.{spec['group']}"
+    assert metadata["labels"]["cluster.x-k8s.io/v1beta2"] == version["name"]
+    assert metadata["labels"]["cluster.x-k8s.io/provider"].split("-")[0] in ("infrastructure", "bootstrap", "control")
+    assert ("status" in version.get("subresources", {})) != spec["names"]["kind"].endswith("Template")
+
+
+def test_what_is_misspelt_is_refused_by_the_api(hub: Hub) -> None:
+    body = {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+        "kind": "MetalIpiMachine",
+        "metadata": {"name": "misspelt"},
+    }
+    with pytest.raises(LabError, match="sever"):
+        hub.make(made.SERVERS, {**body, "spec": {"sever": "worker-0"}})
+    with pytest.raises(LabError, match=r"spec\.pool"):
+        hub.make(made.SERVERS, {**body, "spec": {"pool": "master"}})
+
+
+# --- the providers -------------------------------------------------------------------------------------------------
+
+
+def test_settings_that_are_wrong_are_told_with_their_paths(hub: Hub) -> None:
+    tree, secrets = _settings("wrong")
+    made.facility(hub, {**tree, "platform": {**tree["platform"], "prefix": 77}}, secrets)
+    assert "metal-ipi:platform.prefix = 77" in _said(hub, made.FACILITIES, "wrong", "SettingsInvalid")
+    assert SECRET not in json.dumps(hub.get(made.FACILITIES, "wrong"))
+    hub.patch(made.FACILITIES, "wrong", {"spec": {"secretsRef": {"name": "nowhere"}}})
+    assert "there is no Secret facility/nowhere" in _said(hub, made.FACILITIES, "wrong", "NoSecrets")
+
+
+def test_what_is_paused_is_left_alone(hub: Hub) -> None:
+    tree, secrets = _settings("paused")
+    made.facility(hub, tree, secrets)
+    hub.until(lambda: hub.condition(made.FACILITIES, "paused", "Paused")[0] == "False", "it is looked at")
+    hub.patch(made.CLUSTERS, "paused", {"spec": {"paused": True}})
+    hub.until(lambda: hub.condition(made.FACILITIES, "paused", "Paused")[0] == "True", "it says that it is paused")
+    hub.patch(made.FACILITIES, "paused", {"spec": {"settings": {"clusterName": "another"}}})
+    hub.delete(made.FACILITIES, "paused")
+    before = hub.condition(made.FACILITIES, "paused", "Ready")
+    _settle(hub)
+    # It is kept, too: `clusterctl move` pauses before it deletes.
+    assert hub.condition(made.FACILITIES, "paused", "Ready") == before
+    assert FINALIZER in hub.get(made.FACILITIES, "paused")["metadata"]["finalizers"]  # type: ignore[index]
+    hub.patch(made.FACILITIES, "paused", {"spec": {"settings": {"clusterName": "paused"}}})
+    hub.patch(made.CLUSTERS, "paused", {"spec": {"paused": False}})
+    hub.until(lambda: hub.get(made.FACILITIES, "paused") is None, "it goes")
+
+
+def _settle(hub: Hub) -> None:
+    """Another object's end shows that the providers had their time: they look at all of them when one changes."""
+    tree, secrets = _settings("bell")
+    made.facility(hub, tree, secrets)
+    hub.until(lambda: hub.condition(made.FACILITIES, "bell", "Paused")[0] == "False", "another one is looked at")
+    for kind in (made.FACILITIES, made.CLUSTERS):
+        hub.delete(kind, "bell")
+
+
+def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
+    for name, namespace in (("first", "facility"), ("second", _OTHER)):
+        _provisioned(hub, name, namespace)
+    _machine(hub, "first", "first-0", {"server": "control-plane-1"})
+    hub.until(lambda: hub.list(_LEASES, OWN)[1:], "the first has its server")
+    _machine(hub, "second", "second-0", {"server": "control-plane-1"}, _OTHER)
+    message = _said(hub, made.SERVERS, "second-0", "ServerTaken", namespace=_OTHER)
+    assert "control-plane-1" in message and "is claimed by MetalIpiMachine facility/first-0" in message
+    # One that may choose takes another one; within a cluster no server is given twice.
+    _machine(hub, "second", "second-1", {}, _OTHER)
+    hub.until(lambda: hub.get(made.SERVERS, "second-1", _OTHER)["spec"].get("server"), "a server")  # type: ignore[index]
+    assert hub.get(made.SERVERS, "second-1", _OTHER)["spec"]["server"] == "control-plane-0"  # type: ignore[index]
+    # What is deleted gives its server back, and the other one takes it.
+    hub.delete(made.SERVERS, "first-0")
+    hub.until(lambda: hub.get(made.SERVERS, "first-0") is None, "the first goes")
+    hub.until(lambda: hub.condition(made.SERVERS, "second-0", "Ready", _OTHER)[1] != "ServerTaken", "it is free")
+
+
+def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> None:
+    _provisioned(hub, "release")
+    body = {
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
+        "kind": "OpenShiftControlPlane",
+        "metadata": {"name": "release", "labels": {"cluster.x-k8s.io/cluster-name": "release"}},
+        "spec": {
+            "version": "v4.20.0",
+            "machineTemplate": {
+                "spec": {"infrastructureRef": made.reference("infrastructure", "MetalIpiMachineTemplate", "release")}
+            },
+        },
+    }
+    hub.make(made.CONTROL_PLANES, body)
+    message = _said(hub, made.CONTROL_PLANES, "release", "VersionDiffers", about="Available")
+    assert "v4.20.0" in message and "v4.21.3" in message
+    hub.patch(made.CONTROL_PLANES, "release", {"spec": {"version": "v4.21.3", "replicas": 1}})
+    assert "lists 3" in _said(hub, made.CONTROL_PLANES, "release", "ReplicasInvalid", about="Available")
+    hub.patch(made.CONTROL_PLANES, "release", {"spec": {"replicas": 3}})
+    assert "release" in _said(hub, made.CONTROL_PLANES, "release", "NoTemplate", about="Available")
+    # The subresource scale is what `kubectl scale` and the core write to.
+    scaled = hub.client.get(f"{hub.path(made.CONTROL_PLANES, 'release')}/scale").json()
+    assert scaled["spec"]["replicas"] == 3
+
+
+def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
+    _provisioned(hub, "told")
+    facility = hub.get(made.FACILITIES, "told")
+    assert facility is not None
+    urn = f"urn:pulumi:told::metal-ipi::metal-ipi:install:InstallAssets$command:local:Command::{ASSETS}"
+    pointer = {"ignition": {"config": {"merge": [{"source": "https://api-int.told.example.com:22623/config/worker"}]}}}
+    document = {**json.loads(DOCUMENT), "worker": json.dumps(pointer)}
+    entry = Entry(urn=urn, id="x", inputs={}, outputs={"stdout": json.dumps(document)})
+    asyncio.run(SecretStore(Api(str(hub.providers)), facility, "told").save(urn, entry))
+    state = hub.get("secrets", "told-install-state")
+    assert state is not None and state["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "told"
+    assert state["metadata"]["ownerReferences"][0]["uid"] == facility["metadata"]["uid"]
+    _machine(hub, "told", "told-0", {})
+    hub.until(lambda: hub.condition(made.CONFIGS, "told-0", "Ready")[0] == "True", "the Secret is there")
+    config, secret = hub.get(made.CONFIGS, "told-0"), hub.get("secrets", "told-0")
+    assert config is not None and secret is not None
+    assert config["status"]["initialization"] == {"dataSecretCreated": True}
+    assert config["status"]["dataSecretName"] == secret["metadata"]["name"]
+    assert secret["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "told"
+    assert list(secret["data"]) == ["value"] and secret["type"] == "cluster.x-k8s.io/secret"
+    (owner,) = secret["metadata"]["ownerReferences"]
+    assert owner["controller"] and owner["uid"] == config["metadata"]["uid"]
+    # As the installer writes it, for the pool of the machine's role.
+    assert "/config/master" in base64.b64decode(secret["data"]["value"]).decode()
+
+
+def test_no_secret_is_seen_that_is_not_named(hub: Hub) -> None:
+    rules = [rule for rule in rbac.rules() if rule["resources"] == ["secrets"]]
+    assert not {"list", "watch"}.intersection(*(rule["verbs"] for rule in rules))
+    with pytest.raises(Exception, match="403"):
+        asyncio.run(_listed(hub))
+
+
+async def _listed(hub: Hub) -> None:
+    from metal_ipi.cluster_api.api import SECRET as KIND
+
+    await Api(str(hub.providers)).list(KIND, "facility")
+
+
+def test_another_process_takes_over(hub: Hub) -> None:
+    def holder() -> str:
+        found = hub.get(_LEASES, "metal-ipi-cluster-api", OWN) or {"spec": {}}
+        return str(found["spec"].get("holderIdentity") or "")
+
+    hub.until(holder, "somebody leads")
+    first = holder()
+    with hub.working("second"):
+        tree, secrets = _settings("waits")
+        made.facility(hub, tree, secrets)
+        hub.until(lambda: hub.condition(made.FACILITIES, "waits", "Paused")[0] == "False", "the first works on")
+        assert holder() == first
+        # Whoever says nothing any more is followed: here its Lease is another's, as after a long pause.
+        hub.patch(_LEASES, "metal-ipi-cluster-api", {"spec": {"holderIdentity": "nobody"}}, namespace=OWN)
+        hub.until(lambda: holder() not in ("", first, "nobody"), "the second leads", 90)

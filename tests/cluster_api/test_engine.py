@@ -1,0 +1,268 @@
+"""The program of a cluster, carried out without Pulumi's engine: what is ready, what is kept, what goes."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+import pytest
+
+from metal_ipi.cluster_api import settings
+from metal_ipi.cluster_api.engine import engine as module
+from metal_ipi.cluster_api.engine.engine import Declaration, Engine
+from metal_ipi.cluster_api.engine.plan import Plan, Unsupported, plan, types
+from metal_ipi.cluster_api.engine.state import Entry, State, StateError
+from metal_ipi.cluster_api.reconcilers.control_plane import Scale, scale
+from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.preflight.resource import Preflight
+from metal_ipi.provider.resource import Context, Made, ResourceType, Values
+from metal_ipi.stacks.problems import SettingsError
+from tests.stacks.answers import stack_file
+from tests.stacks.rack import SECRET, rack
+
+_KEYS = "urn:pulumi:rack::metal-ipi::metal-ipi:index:ClusterKeys::keys"
+_PREFLIGHT = "urn:pulumi:rack::metal-ipi::metal-ipi:index:Preflight::preflight"
+
+
+class Memory:
+    """A store that keeps everything in memory."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.written: list[tuple[str, bool]] = []
+
+    async def load(self) -> State:
+        return State(entries=dict(self.entries))
+
+    async def save(self, urn: str, entry: Entry | None) -> None:
+        self.written.append((urn, entry is not None))
+        if entry is None:
+            self.entries.pop(urn)
+        else:
+            self.entries[urn] = entry
+
+
+class Fussy(Preflight):
+    """A preflight that says no as often as it is told to, and leaves something unfinished before."""
+
+    def __init__(self, errors: list[ProviderError]) -> None:
+        self._errors = errors
+        self.updated = 0
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        if self._errors:
+            raise self._errors.pop(0)
+        return Made(id="seen", outputs={"findings": []})
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        self.updated += 1
+        return {"findings": []}
+
+
+@functools.cache
+def _declaration() -> Declaration:
+    return settings.declaration(rack())
+
+
+@functools.cache
+def _first() -> Plan:
+    """The plan of a cluster of which there is nothing yet; read only."""
+    found = _declaration()
+    return plan(found.program, State(), types(), found.stack)
+
+
+def _names(found: Plan) -> set[str]:
+    return {step.name for step in found.ready()}
+
+
+def test_what_others_are_made_of_comes_first() -> None:
+    assert _names(_first()) == {"keys"}
+    assert {step.action for step in _first().steps.values()} == {"create"}
+    assert _first().steps[_PREFLIGHT].dependencies == (_KEYS,)
+    # The URNs are those of `up`: ids, directories and what was made are found by them.
+    assert _KEYS in _first().steps
+
+
+def test_what_only_plug_ins_of_pulumi_make_is_refused_by_name() -> None:
+    found = settings.declaration({**stack_file("da11"), "rehearsal": True})
+    with pytest.raises(
+        Unsupported, match=r"pulumi:providers:equinix-metal, which the Cluster API providers cannot make"
+    ):
+        plan(found.program, State(), types(), found.stack)
+
+
+def _with(monkeypatch: pytest.MonkeyPatch, fussy: Fussy) -> None:
+    made = {**types(), Fussy.token: fussy}
+    monkeypatch.setattr(module, "types", lambda: made)
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
+
+
+async def _until(engine: Engine, name: str) -> Plan:
+    for _ in range(50):
+        found = await engine.look(_declaration())
+        if found.settled(name):
+            return found
+        engine.advance(found, lambda step: step.name in ("keys", "preflight"))
+        await engine.changed(0.1)
+    raise AssertionError(f"{name} did not come about: {engine.failures(lambda _: True)}")
+
+
+def test_a_step_that_fails_is_told_without_secrets_and_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    _with(monkeypatch, Fussy([ProviderError(f"the BMC takes no {SECRET}")]))
+    store, told = Memory(), list[str]()
+
+    async def whole() -> None:
+        engine = Engine(store)
+        engine.learn([SECRET])
+        for _ in range(50):
+            engine.advance(await engine.look(_declaration()), lambda step: step.name in ("keys", "preflight"))
+            await engine.changed(0.1)
+            if found := engine.failures(lambda name: name == "preflight"):
+                told.extend(each.message for each in found)
+                break
+        found = await _until(engine, "preflight")
+        assert engine.failures(lambda _: True) == []
+        assert "install-assets-create" in _names(found)
+
+    asyncio.run(whole())
+    assert told == ["the BMC takes no [secret]"]
+    assert [urn for urn, _ in store.written] == [_KEYS, _PREFLIGHT]
+    # Another process goes on from there: nothing is to be done about what was made.
+    found = plan(_declaration().program, State(entries=store.entries), types(), "rack")
+    assert found.settled("keys") and found.settled("preflight")
+    assert Entry.unpacked(store.entries[_KEYS].packed()) == store.entries[_KEYS]
+
+
+def test_what_was_begun_is_in_the_state_and_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    fussy = Fussy([InitFailed("interrupted", "seen", {})])
+    _with(monkeypatch, fussy)
+    store = Memory()
+    asyncio.run(_until(Engine(store), "preflight"))
+    assert fussy.updated == 1
+    assert store.written.count((_PREFLIGHT, True)) == 2 and not store.entries[_PREFLIGHT].unfinished
+
+
+def test_what_goes_goes_after_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _with(monkeypatch, Fussy([]))
+    store = Memory()
+
+    async def whole() -> None:
+        engine = Engine(store)
+        await _until(engine, "preflight")
+        for _ in range(50):
+            if engine.remove(list((await engine.state()).entries), Settings(), given_up=False):
+                return
+            await engine.changed(0.1)
+
+    asyncio.run(whole())
+    assert store.written[-2:] == [(_PREFLIGHT, False), (_KEYS, False)] and not store.entries
+
+
+def test_what_is_being_done_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(Fussy):
+        async def create(self, context: Context, inputs: Values) -> Made:
+            try:
+                await asyncio.sleep(60)
+            except BaseException as error:
+                raise InitFailed("interrupted", "half", {}) from error
+            raise AssertionError
+
+    _with(monkeypatch, Endless([]))
+    store = Memory()
+
+    async def whole() -> None:
+        engine = Engine(store)
+        while not engine.running(lambda name: name == "preflight"):
+            engine.advance(await engine.look(_declaration()), lambda step: step.name in ("keys", "preflight"))
+            await engine.changed(0.05)
+        await asyncio.sleep(0)
+        await engine.stop(lambda name: name == "preflight")
+
+    asyncio.run(whole())
+    assert store.entries[_PREFLIGHT].unfinished == "interrupted"
+
+
+def test_a_state_that_cannot_be_read_is_an_error() -> None:
+    with pytest.raises(StateError, match="cannot be read"):
+        Entry.unpacked("bm90aGluZw==")
+
+
+# --- settings ------------------------------------------------------------------------------------------------------
+
+
+def test_secrets_are_put_where_their_keys_say() -> None:
+    tree: dict[str, Any] = {"clusterName": "rack", "platform": {"servers": [{"bmc": {}}]}}
+    found = settings.merged(tree, {"platform.servers.0.bmc.password": "a", "dns.tsig.secret": "b"})
+    assert found["platform"]["servers"] == [{"bmc": {"password": "a"}}] and found["dns"] == {"tsig": {"secret": "b"}}
+    assert tree["platform"]["servers"] == [{"bmc": {}}]
+    for path in ("platform.servers.1.bmc.password", "platform.servers.x.password", "clusterName.secret"):
+        with pytest.raises(SettingsError, match=r"no such place") as error:
+            settings.merged(tree, {path: "hunter2"})
+        assert path in str(error.value) and "hunter2" not in str(error.value)
+
+
+def test_workers_that_nobody_has_are_none() -> None:
+    found = settings.only(rack(), frozenset())
+    assert {each["name"] for each in found["platform"]["servers"]} == {
+        *(f"control-plane-{number}" for number in range(3)),
+        "worker-0",  # lends its server
+    }
+
+
+# --- decisions -----------------------------------------------------------------------------------------------------
+
+_SERVERS = settings.validated(rack()).platform.servers  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("wanted", "role", "taken", "refused", "expected"),
+    [
+        (None, "control-plane", {}, (), "control-plane-0"),
+        (None, "control-plane", {"control-plane-0": "a"}, ("control-plane-1",), "control-plane-2"),
+        (None, "worker", {"worker-0": "a", "worker-4": "b"}, (), "no listed server of role worker is free"),
+        ("worker-4", "worker", {"worker-0": "a"}, (), "worker-4"),
+        ("worker-4", "worker", {"worker-4": "a"}, (), "server worker-4 is MetalIpiMachine a's"),
+        ("worker-4", "control-plane", {}, (), "listed for another role"),
+        ("worker-7", "worker", {}, (), "does not list: it lists control-plane-0, control-plane-1, "),
+    ],
+)
+def test_a_machine_takes_a_server_of_its_role(
+    wanted: str | None, role: str, taken: dict[str, str], refused: tuple[str, ...], expected: str
+) -> None:
+    servers = {each.name: each for each in _SERVERS}
+    found = choose(wanted=wanted, role=role, servers=servers, taken=taken, refused=frozenset(refused))
+    assert found == Choice(server=expected) or (not found.server and expected in found.message)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "machines", "formed", "missing"),
+    [
+        (3, {}, False, ("c-0", "c-1", "c-2")),
+        (3, {"c-1": False}, False, ("c-0", "c-2")),
+        (3, {"c-0": True, "c-1": True}, True, ("c-2",)),
+        (3, {"c-0": True}, True, ("c-1",)),  # one by one
+        (3, {"c-0": False, "c-1": True}, True, ()),  # one is away: nothing more is changed
+        (3, {"c-0": True, "c-1": True, "c-2": True}, True, ()),
+    ],
+)
+def test_machines_of_a_control_plane_that_stands_join_one_by_one(
+    wanted: int, machines: dict[str, bool], formed: bool, missing: tuple[str, ...]
+) -> None:
+    assert scale("c", wanted=wanted, listed=3, machines=machines, formed=formed) == Scale(missing=missing)
+
+
+def test_a_control_plane_has_the_number_that_is_listed() -> None:
+    assert "lists 3" in scale("c", wanted=4, listed=3, machines={}, formed=False).refused
+    four = dict.fromkeys(("c-0", "c-1", "c-2", "c-3"), True)
+    assert "does not shrink" in scale("c", wanted=3, listed=3, machines=four, formed=True).refused
+
+
+def test_all_kinds_of_resources_are_known() -> None:
+    assert {kind for kind in types() if kind.startswith("command:")} == {
+        "command:local:Command",
+        "command:remote:Command",
+    }
+    assert all(isinstance(kind, ResourceType) for kind in types().values())

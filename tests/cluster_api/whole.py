@@ -1,0 +1,111 @@
+"""Runs inside a lab with a rack: one hub, the real core controllers, the providers, and a cluster from its objects to
+its end. Prints what was seen, as JSON.
+
+python -m tests.cluster_api.whole FACTS STACKFILE KILLS     KILLS: how often the providers are killed meanwhile
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster_api import hub as hubs
+from tests.cluster_api import objects as made
+from tests.cluster_api.hub import OWN, Hub
+from tools import stackfile
+
+_LONGEST = 900.0
+
+
+def _settings(facts: Path, stack: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The stack file with what the lab tells, as the objects have it."""
+    config = stackfile.for_lab(yaml.safe_load(stack.read_text()), json.loads(facts.read_text()))
+    tree = {key.partition(":")[2]: value for key, value in config.document["config"].items()}
+    secrets = {key.partition(":")[2].replace("[", ".").replace("]", ""): text for key, text in config.secrets.items()}
+    return {key: value for key, value in tree.items() if key != "lab"}, secrets
+
+
+@contextlib.contextmanager
+def _killed(hub: Hub, times: int) -> Generator[Any]:
+    """The providers, which `times` kills hit, one in each of so many steps of the installation."""
+    left = list(range(times))
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(hub.working("providers"))
+        seen: set[str] = set()
+
+        def watch(steps: set[str]) -> None:
+            nonlocal process
+            if left and steps - seen:
+                seen.update(steps)
+                left.pop()
+                assert process.pid is not None
+                os.kill(process.pid, signal.SIGKILL)
+                process.stop()
+                process = stack.enter_context(hub.working(f"providers-{times - len(left)}"))
+
+        yield watch
+
+
+def _steps(hub: Hub, name: str) -> set[str]:
+    """What is in the install state, by its keys."""
+    return set((hub.get("secrets", f"{name}-install-state") or {}).get("data") or {})
+
+
+def main() -> None:
+    """One cluster."""
+    facts, stack, kills = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    tree, secrets = _settings(facts, stack)
+    for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):  # what `make` has `up` trust in the lab
+        os.environ[variable] = json.loads(facts.read_text())["ca_path"]
+    name = str(tree["clusterName"])
+    workers = sum(server["name"].startswith("worker-") for server in tree["platform"]["servers"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        hubs.hub(Path(folder)) as hub,
+        hub.core_controllers(),
+        _killed(hub, kills) as watch,
+    ):
+        began = time.monotonic()
+        made.create(hub, tree, secrets, workers=workers)
+
+        def complete() -> bool:
+            watch(_steps(hub, name))
+            machines = hub.list(made.SERVERS)
+            joined = [hub.condition(made.SERVERS, each["metadata"]["name"], "Ready")[1] for each in machines]
+            done = hub.condition(made.CONTROL_PLANES, name, "InstallComplete")[0] == "True"
+            return done and len(joined) == len(tree["platform"]["servers"]) and set(joined) == {"Joined"}
+
+        hub.until(complete, "the cluster is there", _LONGEST)
+        hub.until(lambda: all(_node(each) for each in hub.list(made.MACHINES)), "Machines know their Nodes", 120)
+        seconds = time.monotonic() - began
+        seen = {
+            "seconds": round(seconds, 1),
+            "machines": {each["metadata"]["name"]: _node(each) for each in hub.list(made.MACHINES)},
+            "servers": {each["metadata"]["name"]: each["spec"]["server"] for each in hub.list(made.SERVERS)},
+            "removed": hub.condition(made.CONTROL_PLANES, name, "BootstrapRemoved")[0],
+            "kubeconfig": bool(hub.get("secrets", f"{name}-kubeconfig")),
+        }
+        hub.delete(made.CLUSTERS, name)
+        hub.until(lambda: hub.get(made.CLUSTERS, name) is None, "the cluster is gone", _LONGEST)
+        leases = {each["metadata"]["name"] for each in hub.list("leases.coordination.k8s.io", OWN)}
+        left = [each for kind in (made.MACHINES, made.SERVERS, made.FACILITIES) for each in hub.list(kind)]
+        seen |= {"left": len(left), "leases": sorted(leases), "state": sorted(_steps(hub, name))}
+    print(json.dumps(seen))
+
+
+def _node(machine: dict[str, Any]) -> str:
+    return str(((machine.get("status") or {}).get("nodeRef") or {}).get("name") or "")
+
+
+if __name__ == "__main__":
+    main()
