@@ -42,7 +42,7 @@ class ManagedCluster(pulumi.ComponentResource):
     """The cluster's, once it is available. Secret."""
 
     def __init__(self, name: str, args: ManagedClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("metal-ipi:clusterapi:ManagedCluster", name, None, opts)
+        super().__init__("metal-ipi:cluster_api:ManagedCluster", name, None, opts)
         self._name, self._wanted = name, args.wanted
         kubeconfig = pulumi.Output.secret(args.kubeconfig)
         hub = kubernetes.Provider(

@@ -141,7 +141,8 @@ def _workers(wanted: Wanted, machines: Object, config: Object) -> Object:
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": machine},
     }
-    metadata = _metadata(name, wanted)
+    # The server that is lent to the bootstrap machine needs its Machine before there is a control plane.
+    metadata = {**_metadata(name, wanted), "annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}}
     return {"apiVersion": CORE, "kind": "MachineDeployment", "metadata": metadata, "spec": spec}
 
 

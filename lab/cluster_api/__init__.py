@@ -1,7 +1,7 @@
 """Cluster API's core controllers and clusterctl, on the lab's hub.
 
-Both are built from the Go module that go.mod beside this file pins: its publisher offers no checksums. What is installed
-is made by kustomize from the manifests of the same module, as its release is.
+Both are built from the Go module that go.mod beside this file pins: its publisher offers no checksums. What is
+installed is made by kustomize from the manifests of the same module, as its release is.
 
     components    the folder that clusterctl installs the core provider and cert-manager from
     control       installing them in a hub that runs

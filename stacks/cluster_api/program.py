@@ -23,7 +23,7 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
     text = kubeconfig.get_secret_value() if kubeconfig is not None else REHEARSAL
     provider = Provider("metal-ipi", ProviderArgs())
     cluster = ManagedCluster(
-        settings.cluster_name,
+        "cluster-api",
         ManagedClusterArgs(
             kubeconfig="" if text == REHEARSAL else text,
             wanted=wanted(settings, public),

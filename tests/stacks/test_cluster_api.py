@@ -52,7 +52,7 @@ def _answer(args: pulumi.runtime.MockResourceArgs) -> Mapping[str, Any]:
 _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(
         (
-            "metal-ipi:clusterapi:ManagedCluster",
+            "metal-ipi:cluster_api:ManagedCluster",
             "kubernetes:core/v1:Namespace",
             "kubernetes:infrastructure.cluster.x-k8s.io/v1alpha1:MetalIpiCluster",
             "kubernetes:infrastructure.cluster.x-k8s.io/v1alpha1:MetalIpiMachineTemplate",
@@ -99,18 +99,18 @@ def test_what_is_encrypted_or_in_a_list_is_a_secret_of_its_own_path() -> None:
 
 def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
     recorder = _declared(preview=True)
-    urns = sorted(recorder.urn(args.name) for args in recorder.resources if args.name != "rack-kubeconfig")
+    urns = sorted(recorder.urn(args.name) for args in recorder.resources if args.name != "cluster-api-kubeconfig")
     golden.check("urns-cluster-api.txt", "".join(f"{urn}\n" for urn in urns))
-    assert {"rack-secret", "rack-namespace", "rack-metalipicluster", "rack-openshiftcontrolplane"} <= recorder.after(
-        "rack-cluster"
+    assert {"cluster-api-secret", "cluster-api-namespace", "cluster-api-metalipicluster", "cluster-api-openshiftcontrolplane"} <= recorder.after(
+        "cluster-api-cluster"
     ), "the Cluster goes first, and what gives its machines back stays until then"
-    assert {"rack-cluster", "rack-machinedeployment"} <= recorder.after("rack-available")
+    assert {"cluster-api-cluster", "cluster-api-machinedeployment"} <= recorder.after("cluster-api-available")
 
 
 def test_the_kubeconfig_is_read_on_the_hub_when_the_cluster_is_available() -> None:
     recorder = _declared()
     assert recorder.outputs["kubeconfig"] == "the cluster's"
-    gate = recorder.inputs("rack-available")
+    gate = recorder.inputs("cluster-api-available")
     assert gate["kind"] == "cluster-api-available"
     assert (gate["spec"]["url"], gate["spec"]["namespace"], gate["spec"]["cluster"]) == (
         "https://hub.test:6443",
