@@ -67,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
         text = "no real Kubernetes API: small services, at once"
         command.add_argument("--small-kubernetes", action="store_true", help=text)
+        text = "nothing outside of the site resolves or answers; the site has a registry of images"
+        command.add_argument("--disconnected", action="store_true", help=text)
+        text = "what comes when a cluster is complete: the Operator Lifecycle Manager, built once (6 minutes)"
+        command.add_argument("--day-two", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
     add("cluster-api", _cluster_api, "install Cluster API's core controllers in the hub")
@@ -74,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
     add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
+    add("outside", _outside, "print which names were looked up in a lab that is disconnected, and what was sent out")
     add("routes", _routes, "print what the facility's router holds, as JSON")
     _add_rack({name: add(name, _ask_rack, text) for name, text in _RACK.items()})
     run = add("run", _run, "run a command inside the lab's network")
@@ -129,9 +134,11 @@ def _setup(arguments: argparse.Namespace) -> int:
         _say,
         kube_vip=arguments.kube_vip,
         metallb=arguments.metallb,
+        day_two=arguments.day_two,
         openshift=arguments.openshift,
         real_kubernetes=not arguments.small_kubernetes,
         hub=arguments.hub,
+        disconnected=arguments.disconnected,
     )
     return 0
 
@@ -170,6 +177,8 @@ def _up(arguments: argparse.Namespace) -> int:
         services=control.RACK_SERVICES if rack else control.SERVICES,
         rack=rack,
         real_kubernetes=not arguments.small_kubernetes,
+        disconnected=arguments.disconnected,
+        day_two=arguments.day_two,
         openshift=lambda: kinds.ensure(arguments.openshift, _say),
     )
     control.up(wanted, _say)
@@ -213,6 +222,16 @@ def _facts(arguments: argparse.Namespace) -> int:
     layout = Layout.of(arguments.state)
     facts.require(layout)
     print(json.dumps(json.loads(layout.facts.read_text()), indent=2))
+    return 0
+
+
+def _outside(arguments: argparse.Namespace) -> int:
+    from lab.network import witness
+
+    seen = witness.load(Layout.of(arguments.state))
+    if seen is None:
+        raise LabError("this lab is not disconnected: start it with --disconnected (lab.disconnected in a stack file)")
+    print(json.dumps(seen, indent=2))
     return 0
 
 

@@ -27,6 +27,8 @@ Report = Callable[[str], None]
 
 SERVICES = ("dns", "boot", "metal-api")
 RACK_SERVICES = ("dns", "boot", "bmc")
+DISCONNECTED_SERVICES = ("witness", "mirror")
+"""What a lab that is disconnected has besides."""
 _LOG_TAIL = 20
 
 
@@ -40,8 +42,12 @@ class Wanted:
     services: tuple[str, ...] = SERVICES
     rack: int = 0
     """Servers with BMCs, in the place of the Metal API (then `services` are RACK_SERVICES)."""
+    disconnected: bool = False
+    """Nothing outside of the site resolves or answers, and the site has a registry of images."""
     real_kubernetes: bool = True
     """Whether clusters get a real Kubernetes API where this system can have one."""
+    day_two: bool = False
+    """Whether clusters get the Operator Lifecycle Manager."""
     openshift: Callable[[], OpenShift]
     """Finds or builds the OpenShift that clusters are to be of."""
 
@@ -171,6 +177,9 @@ def _refuse_other_machines(wanted: Wanted, known: Facts | None) -> None:
         raise _other(wanted, f"{known.machines} machines", f"{wanted.machines} machines")
     if not fits:
         raise _other(wanted, _of(rack), _of(wanted.rack))
+    if (known.mirror is not None) != wanted.disconnected:
+        words = {True: "no way out (lab.disconnected)", False: "the names of the world outside"}
+        raise _other(wanted, words[not wanted.disconnected], words[wanted.disconnected])
 
 
 def _other(wanted: Wanted, there: str, asked: str) -> LabError:
@@ -188,6 +197,8 @@ def _compare(wanted: Wanted, known: Facts, report: Report) -> None:
     if real != wanted.real_kubernetes and not (wanted.real_kubernetes and isinstance(programs.find(), str)):
         has, asked = ("real", "small") if real else ("small", "real")
         report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
+    if wanted.day_two and known.kubernetes is not None and known.kubernetes.olm is None:
+        raise _other(wanted, "clusters without the Operator Lifecycle Manager", "what dayTwo needs")
     release = wanted.openshift().release
     if known.release != release:
         raise _other(wanted, f"OpenShift {known.release}", release)
@@ -201,13 +212,24 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     """Write what the services read. Everything that identifies this lab is kept from an earlier start."""
     from lab import facts
     from lab.kubernetes import programs
+    from lab.mirror import registry
     from lab.network import certificates, dns, stream
 
     layout = wanted.layout
+    if wanted.disconnected and not registry.PROGRAM.exists():
+        raise LabError(f"the site's registry of images takes {registry.PROGRAM}: install it (apt: docker-registry)")
     real = wanted.real_kubernetes
     openshift = wanted.openshift()
     dns.knot()  # without it nothing is written
-    known = facts.ensure(layout, wanted.machines, openshift, wanted.rack, real_kubernetes=real)
+    known = facts.ensure(
+        layout,
+        wanted.machines,
+        openshift,
+        wanted.rack,
+        real_kubernetes=real,
+        disconnected=wanted.disconnected,
+        day_two=wanted.day_two,
+    )
     if openshift.images is not None and known.kubernetes is None:
         raise LabError(
             f"the real OpenShift programs need the real Kubernetes API, and that cannot run: {programs.find()}"
@@ -217,7 +239,10 @@ def _prepare(wanted: Wanted, report: Report) -> None:
     certificates.ensure(layout, {each.name: each.host for each in known.rack.servers} if known.rack else None)
     dns.prepare(layout, known)
     api = prepare_kubernetes(layout, known, asked_for=real)
-    stream.publish(layout, wanted.machines, openshift.images)
+    # Where the site has a registry, nodes pull from that, and from nowhere else.
+    stream.publish(layout, wanted.machines, openshift.images if known.mirror is None else None)
+    if known.mirror is not None:
+        registry.prepare(layout, known.mirror, openshift.images)
     layout.status.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
     bgp = "no BGP, for BIRD is not installed" if not known.rack else f"BMCs for {len(known.rack.servers)} servers"
@@ -225,6 +250,8 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         bgp = "BGP by BIRD" + ("" if known.bgp.md5 else " without passwords: this kernel has no TCP MD5 signatures")
     report(f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by Knot, {bgp}")
     report(api)
+    if known.mirror is not None:
+        report(f"disconnected: nothing outside resolves or answers; images are in {known.mirror.registry}")
     report(f"OpenShift {openshift.release}: {openshift.installer}")
 
 
@@ -256,7 +283,8 @@ def _spawn(wanted: Wanted) -> subprocess.Popen[bytes]:
     from lab.services import environment
 
     layout = wanted.layout
-    arguments = ["--state", str(layout.state), "--machines", wanted.machines, "--services", ",".join(wanted.services)]
+    services = (*(DISCONNECTED_SERVICES if wanted.disconnected else ()), *wanted.services)
+    arguments = ["--state", str(layout.state), "--machines", wanted.machines, "--services", ",".join(services)]
     try:
         with layout.log("supervisor").open("ab") as log:
             return subprocess.Popen(

@@ -103,6 +103,18 @@ class Rack:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mirror:
+    """The site's registry of images, whose certificate is of the facility's own authority."""
+
+    registry: str
+    """Host and port."""
+    username: str
+    password: str
+    release_image: str = ""
+    """The release image that is in it, by digest and by OpenShift's own name; empty with the stand-in's release."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All of it; facts.json is its JSON form."""
 
@@ -126,6 +138,8 @@ class Facts:
     """None where there is no kube-apiserver or no etcd: machines have small API servers of the lab's own."""
     rack: Rack | None = None
     """None in a lab with the Metal API."""
+    mirror: Mirror | None = None
+    """None but in a lab that is disconnected: nothing outside of the site resolves, or answers."""
 
     def save(self, layout: Layout) -> None:
         """Write facts.json, for its owner only."""
@@ -156,16 +170,25 @@ def require(layout: Layout) -> Facts:
 
 
 def ensure(
-    layout: Layout, machines: str, openshift: OpenShift, rack: int = 0, *, real_kubernetes: bool = True
+    layout: Layout,
+    machines: str,
+    openshift: OpenShift,
+    rack: int = 0,
+    *,
+    real_kubernetes: bool = True,
+    disconnected: bool = False,
+    day_two: bool = False,
 ) -> Facts:
     """The facts of this state directory: made at its first start, the same ever after but for what this system has.
 
     A `rack` of so many servers stands in the place of the Metal API.
     """
-    known = load(layout) or _new(layout, machines, rack)
+    known = load(layout) or _new(layout, machines, rack, disconnected=disconnected)
     found = programs.find() if real_kubernetes else ""
     if machines != "simulated" and not isinstance(found, str):
         found = replace(found, metallb=None)  # emulated processors have enough to do
+    if not isinstance(found, str) and not day_two:
+        found = replace(found, olm=None)
     now = replace(
         known,
         installer=str(openshift.installer),
@@ -173,12 +196,19 @@ def ensure(
         openshift=str(openshift.program),
         bgp=None if rack else _bgp(),
         kubernetes=None if isinstance(found, str) else found,
+        mirror=replace(known.mirror, release_image=_release_image(openshift)) if known.mirror is not None else None,
     )
     now.save(layout)  # always: what this system has may have changed
     return now
 
 
-def _new(layout: Layout, machines: str, rack: int) -> Facts:
+def _release_image(openshift: OpenShift) -> str:
+    from lab.mirror import images
+
+    return images.release_image(images.ensure(openshift.images)) if openshift.images is not None else ""
+
+
+def _new(layout: Layout, machines: str, rack: int, *, disconnected: bool) -> Facts:
     """What is made once: identities and secrets."""
     import base64
     import secrets
@@ -222,6 +252,9 @@ def _new(layout: Layout, machines: str, rack: int) -> Facts:
             guest=identity.guest(libvirt_daemon.URI) if machines == "libvirt" else None,
         )
         if rack
+        else None,
+        mirror=Mirror(registry=plan.MIRROR_REGISTRY, username="mirror", password=secrets.token_urlsafe(18))
+        if disconnected
         else None,
     )
 

@@ -16,6 +16,7 @@ from lab import facts
 from lab.errors import LabError
 from lab.hub.layout import HubLayout
 from lab.layout import Layout
+from lab.mirror import registry as mirror
 from lab.network import bird, plan
 from lab.network.dns import knot
 
@@ -51,12 +52,15 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
         return (sys.executable, "-m", module, "--state", str(layout.state), *more)
 
     resolver = (knot(), "-c", str(layout.dns / "knot.conf"))
+    registry = (str(mirror.PROGRAM), "serve", str(layout.mirror / mirror.CONFIGURATION))
     router = (bird.program() or "", "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL)
     hub = HubLayout(layout.hub)
     api, bmc = (python(module, "--machines", machines) for module in ("lab.metal_api", "lab.bmc"))
     known = (
+        Service(name="witness", argv=python("lab.network.witness"), probe=_witness_watches, patience=40),
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
         Service(name="boot", argv=python("lab.network.boot"), probe=_boot_answers, patience=40),
+        Service(name="mirror", argv=registry, probe=_mirror_answers, patience=40),
         Service(name="bgp", argv=router, probe=_router_answers, patience=20, directory=bird.directory(layout).name),
         Service(name="kubernetes", argv=python("lab.kubernetes"), probe=_kubernetes_listens, patience=40),
         Service(name="metal-api", argv=api, probe=_api_answers, patience=90, ready=layout.api_ready),
@@ -82,12 +86,13 @@ def environment(layout: Layout) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "TMPDIR": str(layout.tmp)}
 
 
-def _dns_answers(_layout: Layout) -> None:
+def _dns_answers(layout: Layout) -> None:
     """Ask for each zone's SOA, in plain bytes: importing a DNS library here would cost more than the answer."""
+    zones = plan.zones(disconnected=layout.mirror.exists())
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(_PROBE_SECONDS)
         sock.connect((plan.DNS, 53))
-        for number, zone in enumerate(plan.STATIC_RECORDS, start=1):
+        for number, zone in enumerate(zones, start=1):
             labels = [label.encode() for label in zone.split(".") if label]
             name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
             sock.send(struct.pack("!HHHHHH", number, 0, 1, 0, 0, 0) + name + struct.pack("!HH", 6, 1))
@@ -107,12 +112,12 @@ def _status(connection: http.client.HTTPConnection, path: str, headers: dict[str
         connection.close()
 
 
-def _tls(layout: Layout, name: str) -> http.client.HTTPSConnection:
+def _tls(layout: Layout, name: str, port: int = 443) -> http.client.HTTPSConnection:
     """A verified connection to the name's fixed address: the DNS may not be up yet."""
-    authority = layout.facility_ca if name == plan.BOOT_NAME else layout.ca
+    authority = layout.facility_ca if name in plan.OF_THE_SITE else layout.ca
     context = ssl.create_default_context(cafile=str(authority))
     connection = http.client.HTTPSConnection(name, timeout=_PROBE_SECONDS, context=context)
-    plain = socket.create_connection((plan.TLS_NAMES[name], 443), timeout=_PROBE_SECONDS)
+    plain = socket.create_connection((plan.TLS_NAMES[name], port), timeout=_PROBE_SECONDS)
     connection.sock = context.wrap_socket(plain, server_hostname=name)
     return connection
 
@@ -126,6 +131,19 @@ def _boot_answers(layout: Layout) -> None:
     with socket.create_connection((plan.BOOT, 22), timeout=_PROBE_SECONDS) as upload:
         if not upload.recv(4).startswith(b"SSH-"):
             raise OSError("the upload server does not greet")
+
+
+def _mirror_answers(layout: Layout) -> None:
+    """It wants an account."""
+    status = _status(_tls(layout, plan.MIRROR_NAME, plan.REGISTRY_PORT), "/v2/")
+    if status != http.client.UNAUTHORIZED:
+        raise OSError(f"the registry answers with status {status}")
+
+
+def _witness_watches(layout: Layout) -> None:
+    """It has begun to write."""
+    if not layout.witness.exists():
+        raise OSError("it has not begun to write")
 
 
 def _router_answers(layout: Layout) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.hub.programs import refusal
+from lab.mirror import images, registry
 from lab.network.dns import knot
 from lab.openshift import kinds
 
@@ -57,11 +58,13 @@ MACHINES = (
 """What libvirt machines use on top."""
 
 NFTABLES = Package("nftables", "/usr/sbin/nft")
+MIRROR = Package("docker-registry", str(registry.PROGRAM), "docker-registry.service")
+"""What a lab that is disconnected uses on top."""
 HUB = (
     Package("containerd", "/usr/bin/containerd", "containerd.service"),
     Package("runc", "/usr/sbin/runc"),
     Package("containernetworking-plugins", "/usr/lib/cni/bridge"),
-    Package("docker-registry", "/usr/bin/docker-registry", "docker-registry.service"),
+    MIRROR,
     NFTABLES,
 )
 """What a hub uses on top."""
@@ -83,25 +86,34 @@ def run(
     *,
     kube_vip: bool = False,
     metallb: bool = False,
+    day_two: bool = False,
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
     hub: bool = False,
+    disconnected: bool = False,
 ) -> str:
     """Install, download and build what a lab needs, and no more; returns the kind of machines it can have here."""
     if machines == "libvirt" and (reason := _no_libvirt()):
         machines = _simulated(reason, report)
     if hub and (reason := refusal()):
         raise SetupFailed(f"the hub cannot run here: {reason}")
-    install(missing((*_wanted(machines), *(HUB if hub else ()))), report)
+    more = (*(HUB if hub else ()), *((MIRROR,) if disconnected and not hub else ()))
+    install(missing((*_wanted(machines), *more)), report)
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")
     found = kinds.ensure(openshift, report)
     report(f"{'the stand-in for ' if found.images is None else ''}openshift-install: {found.installer}")
+    if disconnected and found.images is not None:
+        report(f"images of the release: {images.ensure(found.images)}")
     if real_kubernetes:
         report(kubernetes(report))
         if metallb and machines == "simulated":
             report(f"MetalLB: {announcing(report)}")
+        if day_two:
+            from lab import olm
+
+            report(f"the Operator Lifecycle Manager: {olm.ensure(report).olm}")
     if hub:
         from lab.hub import control
 

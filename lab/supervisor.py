@@ -196,7 +196,7 @@ def main() -> int:
         say("another supervisor has this state directory")
         return 1
     try:
-        link.set_up()
+        link.set_up(disconnected="witness" in arguments.services.split(","))
         resolver.set_up(layout)
         if "metal-api" in arguments.services.split(","):
             _prepare_router(layout)

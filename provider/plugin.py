@@ -28,6 +28,7 @@ from metal_ipi.provider.installation import Installation
 from metal_ipi.provider.ironic_machine import IronicMachine
 from metal_ipi.provider.lifetime import Lifetime
 from metal_ipi.provider.mirror import Mirror
+from metal_ipi.provider.node_marks import NodeMarks
 from metal_ipi.provider.preflight.resource import Preflight
 from metal_ipi.provider.redfish_machine import RedfishMachine
 from metal_ipi.provider.removal import Removal
@@ -59,6 +60,7 @@ def resource_types() -> dict[str, ResourceType]:
         Gate(),
         Removal(),
         Installation(),
+        NodeMarks(),
         Preflight(),
     ]
     return {item.token: item for item in types}

@@ -39,6 +39,8 @@ from metal_ipi.provider.resources.gate_kinds import (
     InstallComplete,
     MachineConfigAccess,
     NodesReady,
+    ObjectReady,
+    OperatorInstalled,
     SshReachable,
 )
 from metal_ipi.provider.resources.installation import (
@@ -51,6 +53,7 @@ from metal_ipi.provider.resources.ironic_machine import IronicMachine, IronicMac
 from metal_ipi.provider.resources.lifetime import Lifetime, LifetimeArgs
 from metal_ipi.provider.resources.live_system import LiveFileArgs, LiveSystemArgs
 from metal_ipi.provider.resources.mirror import Mirror, MirrorArgs
+from metal_ipi.provider.resources.node_marks import NodeMarks, NodeMarksArgs, NodeMarksOfNode, TaintArgs
 from metal_ipi.provider.resources.preflight import Preflight
 from metal_ipi.provider.resources.provider import Provider, ProviderArgs
 from metal_ipi.provider.resources.redfish_machine import RedfishMachine, RedfishMachineArgs
@@ -111,7 +114,12 @@ __all__ = [
     "MirrorSet",
     "MirroredFile",
     "NetworkOrder",
+    "NodeMarks",
+    "NodeMarksArgs",
+    "NodeMarksOfNode",
     "NodesReady",
+    "ObjectReady",
+    "OperatorInstalled",
     "Orders",
     "Plan",
     "Preflight",
@@ -129,6 +137,7 @@ __all__ = [
     "SpotMachine",
     "SpotMachineArgs",
     "SshReachable",
+    "TaintArgs",
     "cost",
     "initramfs_archive",
 ]

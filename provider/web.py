@@ -23,10 +23,9 @@ def client(settings: Settings, *, timeout: float, also: str | None = None) -> ht
 
 
 def trust(settings: Settings, *, also: str | None = None) -> ssl.SSLContext:
-    """What this system trusts, `artifacts.caBundle`, and these authorities (PEM)."""
-    import httpx
-
-    context = httpx.create_ssl_context()
+    """What this system trusts (its store, or what SSL_CERT_FILE and SSL_CERT_DIR name), `artifacts.caBundle`, and these
+    authorities (PEM)."""
+    context = ssl.create_default_context()
     bundle = settings.artifacts.ca_bundle if settings.artifacts is not None else None
     for name, given in (("artifacts.caBundle", bundle), ("registries.ca", also)):
         if given is not None:

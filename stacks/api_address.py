@@ -12,7 +12,7 @@ from metal_ipi.components.machines.contract import Machine, Platform
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs
 from metal_ipi.stacks.names import API_ADDRESS
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
+from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
 from metal_ipi.stacks.settings import Settings
 
 
@@ -22,6 +22,13 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
     if isinstance(api, DnsRoundRobin):
         return None
     return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
+
+
+def ipv6(settings: Settings) -> dict[str, str]:
+    """The API's own IPv6 address, by its name; nothing where it has none."""
+    api = settings.api_address
+    own = api.ipv6_address if isinstance(api, ExternalApi) else None
+    return {f"api.{settings.domain}": own} if own is not None else {}
 
 
 def speaks_bgp(settings: Settings) -> bool:

@@ -51,6 +51,7 @@ def arguments(
         work_directory=str(PROJECT / settings.install.work_directory / pulumi.get_stack()),
         in_place=site.in_place,
         manifests=manifests,
+        release_image=settings.install.release_image,
         renewal=renewal,
     )
 

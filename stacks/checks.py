@@ -45,12 +45,14 @@ def expectations(
         generation = prepared[node].system.generation if node in prepared else None
         on_disk = runs[node] if runs is not None and may_be_kept else generation
         found = pulumi.Output.all(machine.public_ipv4, machine.private_ipv4, generation, on_disk)
-        return found.apply(lambda known: _expectation(settings, boot, node, known, installed=bool(prepared)))
+        return found.apply(lambda known: _expectation(settings, boot, node, machine, known, installed=bool(prepared)))
 
     return {node: expected(node, machine) for node, machine in pool.machines.items()}
 
 
-def _expectation(settings: Settings, boot: BootSpec, node: Node, known: list[Any], *, installed: bool) -> Expectation:
+def _expectation(
+    settings: Settings, boot: BootSpec, node: Node, machine: Machine, known: list[Any], *, installed: bool
+) -> Expectation:
     public_ipv4, private_ipv4, generation, on_disk = known
     arguments = tuple(f"console={console}" for console in consoles(boot))
     if installed:
@@ -67,4 +69,5 @@ def _expectation(settings: Settings, boot: BootSpec, node: Node, known: list[Any
         kernel_arguments=() if kept else arguments,
         generation=on_disk,
         links=() if kept or network is None else network.links,
+        ipv6=None if kept else machine.ipv6,
     )

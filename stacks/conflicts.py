@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import chain
 
+from metal_ipi.stacks import day_two_conflicts
 from metal_ipi.stacks.cluster_api.refused import not_through_hubs
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, Problem, problems_of
 from metal_ipi.stacks.sections import kernel_arguments
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, KubeVip
+from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
 from metal_ipi.stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
     MetalLbBgp,
@@ -18,6 +19,7 @@ from metal_ipi.stacks.sections.service_addresses import (
 )
 
 _LONGEST_NAME = 63
+_ONE_FAMILY = "the cluster has IPv4 alone (installConfig.networking)"
 _EVERY_RELEASES, _MORE_SINCE = 3, 18
 """The largest control plane of all releases, and the first 4.x that has larger ones."""
 
@@ -28,7 +30,8 @@ def conflicts(settings: Settings) -> list[Problem]:
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), _size(settings), not_through_hubs(settings)),
     )
-    return problems_of(chain(*found, facility(settings).conflicts()))
+    site = facility(settings)
+    return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
 
 
 def _names(settings: Settings) -> Found:
@@ -92,7 +95,9 @@ def _fips(settings: Settings) -> Found:
 
 
 def _install_config(settings: Settings) -> Found:
-    config = settings.install_config
+    config, api = settings.install_config, settings.api_address
+    if isinstance(api, ExternalApi) and api.ipv6_address is not None and not config.networking.has_ipv6:
+        yield "apiAddress.ipv6Address", api.ipv6_address, _ONE_FAMILY, "remove it"
     for path, value, why, remedy in config.contradictions():
         yield f"installConfig.{path}", value, why, remedy
     count = settings.control_plane.count + settings.workers.count
@@ -144,6 +149,11 @@ def _service_addresses(settings: Settings) -> Found:
             "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
         )
     address = None if isinstance(api, DnsRoundRobin) else api.address
+    for number, pool in enumerate(services.pools if not settings.install_config.networking.has_ipv6 else ()):
+        for place, value in enumerate(pool.addresses):
+            if ":" in value:
+                path = f"serviceAddresses.pools[{number}].addresses[{place}]"
+                yield path, value, f"no service could have it: {_ONE_FAMILY}", "take it out"
     for path, value in pools_that_hold(services.pools, address):
         yield (
             f"serviceAddresses.{path}",

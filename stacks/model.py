@@ -17,6 +17,7 @@ from metal_ipi.stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.boot import Boot
 from metal_ipi.stacks.sections.cluster_api import ClusterApi
+from metal_ipi.stacks.sections.day_two import DayTwo
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
 from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
@@ -24,6 +25,7 @@ from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
 from metal_ipi.stacks.sections.install_config import InstallConfig
 from metal_ipi.stacks.sections.machine_config import MachineConfigs
 from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Workers
+from metal_ipi.stacks.sections.node_marks import Taint
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
@@ -69,6 +71,9 @@ class Settings(Section):
     )
     machine_config: MachineConfigs = Field(
         default_factory=MachineConfigs, description="what nodes have from their first boot on"
+    )
+    day_two: DayTwo = Field(
+        default_factory=DayTwo, description="what is installed when the cluster is complete: operators, image registry"
     )
     ssh: Ssh = Field(default_factory=Ssh, description="who may log in to the nodes")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="how long each gate waits, seconds")
@@ -138,9 +143,22 @@ class Settings(Section):
 
     def kernel_arguments(self, machine: str) -> tuple[str, ...]:
         """What a machine (`worker-0`) gets on its kernel's command line: everybody's, its role's, its own."""
-        role = self.workers if machine.startswith("worker-") else self.control_plane
         own = self.of_machine(machine).kernel_arguments
-        return (*self.boot.kernel_arguments, *role.kernel_arguments, *own)
+        return (*self.boot.kernel_arguments, *self._role(machine).kernel_arguments, *own)
+
+    def labels(self, machine: str) -> dict[str, str]:
+        """The labels that a machine's (`worker-0`) node gets: its role's, and its own over them."""
+        return {**self._role(machine).labels, **self.of_machine(machine).labels}
+
+    def taints(self, machine: str) -> tuple[Taint, ...]:
+        """The taints that a machine's (`worker-0`) node gets: its role's, and its own over those of the same key and
+        effect."""
+        own = self.of_machine(machine).taints
+        taken = {(taint.key, taint.effect) for taint in own}
+        return (*(taint for taint in self._role(machine).taints if (taint.key, taint.effect) not in taken), *own)
+
+    def _role(self, machine: str) -> ControlPlane | Workers:
+        return self.workers if machine.startswith("worker-") else self.control_plane
 
     def install_device(self, machine: str) -> DeviceRule:
         """Which disk a machine (`worker-0`) is installed to. Only where `boot.install` is set."""

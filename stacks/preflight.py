@@ -30,6 +30,7 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         version=settings.openshift_version,
         fips=settings.install.fips,
         images=settings.asks_registries,
+        release_image=settings.install.release_image,
         mirrors=tuple(
             MirrorSet(source=each.source, mirrors=each.mirrors)
             for each in (settings.install_config.image_digest_sources if settings.asks_registries else ())

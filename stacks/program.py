@@ -12,7 +12,8 @@ from typing import Any
 import pulumi
 
 from metal_ipi.components.boot.ipxe import BootSpec
-from metal_ipi.stacks import api_address, steps
+from metal_ipi.components.install.bootstrap import cluster_credentials
+from metal_ipi.stacks import api_address, day_two, steps
 from metal_ipi.stacks.base import prepared
 from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
@@ -60,6 +61,7 @@ def boot_spec(settings: Settings) -> BootSpec:
 
 def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> dict[str, pulumi.Input[Any]]:
     """Declare a cluster; returns the stack's outputs, by name. `parent` is what it belongs to; None: the stack."""
+    operators = day_two.operators(settings, facility(settings))
     base = prepared(settings, boot, parent)
     files = BootFiles(base)
     control_plane = steps.ordered_pool(base, files, "control-plane", "control-plane", base.nodes.control_plane)
@@ -106,6 +108,21 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     alone = [*([removal.resource] if removal else stands), dns.ingress_records]
     ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
     passed = worker_checks.passed if worker_checks else []
+    credentials = cluster_credentials(dns, base.assets)
+    marks = day_two.node_marks(
+        settings, {**control_plane.machines, **workers.machines}, credentials, [ready], base.ours
+    )
+    day_two.day_two(
+        settings,
+        operators,
+        day_two.Complete(
+            kubeconfig=base.assets.kubeconfig,
+            credentials=credentials,
+            keys=base.keys,
+            after=[complete, ready, *passed, *([marks] if marks else [])],
+        ),
+        base.components,
+    )
     services = service_addresses(
         settings,
         platform=base.platform,

@@ -37,6 +37,10 @@ NEEDED: Sequence[Needed] = (
         for key in keys
     ),
     Needed(path="clusterApi.hub.kubeconfig", when=lambda tree: at(tree, "clusterApi") is not None),
+    *(
+        Needed(path=f"dayTwo.registry.{key}", when=lambda tree: at(tree, "dayTwo.registry.type") == "s3")
+        for key in ("accessKeyId", "secretAccessKey")
+    ),
     Needed(path="boot.streamFile", when=lambda tree: not at(tree, "boot.streamUrl")),
     Needed(path="install.pullSecret", when=lambda tree: at(tree, "install.distribution") != "okd"),
 )

@@ -92,6 +92,8 @@ def cluster_dns(
 ) -> ClusterDns:
     """Declare the cluster's names."""
     settings = base.settings
+    machines: Mapping[Node, Machine] = {**control_plane.machines, **workers.machines, **bootstrap}
+    ipv6 = {node: machine.ipv6 for node, machine in machines.items()}
     return ClusterDns(
         "dns",
         ClusterDnsArgs(
@@ -103,6 +105,7 @@ def cluster_dns(
             schedulable=base.stage.schedulable,
             bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
             api_address=base.api_address,
+            ipv6={**api_address.ipv6(settings), **{node.fqdn: found for node, found in ipv6.items() if found}},
             reverse_zones=settings.dns.reverse_zones,
         ),
         base.components,

@@ -32,7 +32,9 @@ def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None
         rack=None if stackfile.is_hub(document) else stackfile.rack(document),
         kube_vip=stackfile.announces(document),
         metallb=stackfile.uses_metallb(document),
+        day_two=stackfile.has_day_two(document),
         small_kubernetes=stackfile.wants_small_kubernetes(document),
+        disconnected=stackfile.is_disconnected(document),
     )
 
 

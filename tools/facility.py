@@ -32,14 +32,23 @@ class Wanted:
     """Whether machines announce the API's address."""
     metallb: bool
     """Whether nodes announce the addresses of services."""
+    day_two: bool
+    """Whether something is installed when the cluster is complete."""
     small_kubernetes: bool
     """Whether it does without a real Kubernetes API."""
+    disconnected: bool = False
+    """Whether nothing outside of its site resolves or answers."""
 
     @property
     def options(self) -> list[str]:
         """What `lab setup` and `lab up` are told alike."""
-        small = ["--small-kubernetes"] if self.small_kubernetes else []
-        return ["--machines", self.machines, "--openshift", self.installer, *small]
+        more = {
+            "--small-kubernetes": self.small_kubernetes,
+            "--disconnected": self.disconnected,
+            "--day-two": self.day_two,
+        }
+        chosen = [name for name, so in more.items() if so]
+        return ["--machines", self.machines, "--openshift", self.installer, *chosen]
 
 
 @dataclass(frozen=True, kw_only=True)

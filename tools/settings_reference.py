@@ -29,7 +29,10 @@ HUB_DOCUMENT = Path("docs") / "hub-settings.md"
 _SHARED: dict[type[BaseModel], str] = {DeviceRule: "A rule for disks"}
 """Models that several settings take: told once, under this heading."""
 _WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
-_UNITS = {"seconds": "seconds", "hours": "hours", "MiB": "MiB", "GiB": "GiB", "USD per hour": "USD per hour"}
+_UNITS = {
+    **{unit: unit for unit in ("seconds", "hours", "MiB", "GiB", "percent")},
+    "USD per hour": "USD per hour",
+}
 _HEAD = """\
 # Every setting
 

@@ -5,6 +5,7 @@ Secrets that the lab hands over are kept apart, for the engine to encrypt: they 
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 from collections.abc import Iterable
@@ -120,6 +121,11 @@ def wants_small_kubernetes(document: Tree) -> bool:
     return _section(document, "lab").get("kubernetes") == "small"
 
 
+def is_disconnected(document: Tree) -> bool:
+    """Whether nothing outside of the lab's site is to resolve or answer."""
+    return _section(document, "lab").get("disconnected") is True
+
+
 def has_host_networks(document: Tree) -> bool:
     """Whether a server has networks of its own."""
     servers = _section(document, "platform").get("servers")
@@ -134,6 +140,11 @@ def announces(document: Tree) -> bool:
 def uses_metallb(document: Tree) -> bool:
     """Whether the addresses of services are MetalLB's to announce."""
     return str(_section(document, "serviceAddresses").get("type")).startswith("metallb-")
+
+
+def has_day_two(document: Tree) -> bool:
+    """Whether operators or the image registry follow when the cluster is complete."""
+    return bool(_section(document, "dayTwo"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +164,10 @@ _NO_BGP = Obstacle(
     " API's address for itself",
     remedy="use libvirt machines, or apiAddress of type dns-round-robin",
 )
+_NO_METAL = Obstacle(
+    why="metal-ipi:lab.disconnected is true, and the API of Equinix Metal, which orders the machines, is outside",
+    remedy="use the platform redfish",
+)
 _OTHER_ARCHITECTURE = Obstacle(
     why="metal-ipi:boot.architecture is not x86_64, and the lab has a node image of that alone",
     remedy="use simulated machines",
@@ -164,11 +179,20 @@ _NO_OPERATOR = Obstacle(
     remedy="set it to false",
 )
 
+_NO_OLM = Obstacle(
+    why="metal-ipi:dayTwo is given and metal-ipi:lab.kubernetes is small: small API servers know no operators",
+    remedy="set lab.kubernetes to real, or leave it out",
+)
+
 
 def obstacle(document: Tree, machines: str) -> Obstacle | None:
     """Why the stack cannot have `simulated` machines, or `libvirt` ones; None when it can."""
     if uses_metallb(document) and _section(document, "serviceAddresses").get("install", True) is True:
         return _NO_OPERATOR
+    if is_disconnected(document) and not rack(document):
+        return _NO_METAL
+    if has_day_two(document) and wants_small_kubernetes(document):
+        return _NO_OLM
     if machines == "simulated":
         return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None
     architecture = _section(document, "boot").get("architecture", "x86_64")
@@ -256,6 +280,14 @@ def for_lab(document: Tree, facts: Tree, hub: Tree | None = None) -> Config:
         cast(Tree, added["boot"])["install"] = {"image": "stream", "device": {"smallest": True}}
         if _of_stand_in(config.get(f"{NAMESPACE}:openshiftVersion")):
             config[f"{NAMESPACE}:openshiftVersion"] = facts["release"]
+    if mirror := facts.get("mirror"):
+        # What a site says of its registry. The artifact host's authority is the whole site's.
+        added["installConfig"] = {"additionalTrustBundle": Path(artifacts["ca_path"]).read_text()}
+        if mirror["release_image"]:
+            cast(Tree, added["install"])["releaseImage"] = mirror["release_image"]
+        account = base64.b64encode(f"{mirror['username']}:{mirror['password']}".encode()).decode()
+        secret = json.dumps({"auths": {mirror["registry"]: {"auth": account}}})
+        secrets |= {f"{NAMESPACE}:install.pullSecret": secret}
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": facts["machines"]}
     for key, values in added.items():
         config[f"{NAMESPACE}:{key}"] = merge(values, config.get(f"{NAMESPACE}:{key}") or {})

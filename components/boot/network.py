@@ -43,10 +43,28 @@ address1={address}/{prefix}
 gateway={gateway}
 dns={nameservers}
 may-fail=false
-
+"""
+_NO_IPV6 = """
 [ipv6]
 method=disabled
 """
+_IPV6 = """
+[ipv6]
+method=manual
+address1={address}/{prefix}
+gateway={gateway}
+may-fail=false
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticIpv6:
+    """What the interface has of IPv6, beside IPv4."""
+
+    address: str
+    gateway: str
+    prefix: int
+    """The network's prefix length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +83,8 @@ class StaticNetwork:
     """As `ip link` shows it."""
     nameservers: tuple[str, ...]
     """IPv4, in the order in which they are asked."""
+    ipv6: StaticIpv6 | None = None
+    """None: the interface has IPv4 alone."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -73,6 +93,11 @@ class StaticNetwork:
         return (
             "rd.neednet=1",
             f"ip={self.address}::{self.gateway}:{mask}:{self.hostname}:{self.interface}:none",
+            *(
+                f"ip=[{each.address}]::[{each.gateway}]:{each.prefix}:{self.hostname}:{self.interface}:none"
+                for each in (self.ipv6,)
+                if each is not None
+            ),
             *(f"nameserver={server}" for server in self.nameservers),
         )
 
@@ -92,13 +117,15 @@ class StaticNetwork:
             gateway=self.gateway,
             nameservers="".join(f"{server};" for server in self.nameservers),
         )
+        text += _NO_IPV6 if self.ipv6 is None else _IPV6.format(**vars(self.ipv6))
         # NetworkManager leaves a profile alone that others than root can read.
         return NodeFile(path=f"{PROFILES}/metal-ipi-{self.interface}.nmconnection", text=text, mode=0o600)
 
     @property
     def told(self) -> str:
         """The same for people, one line."""
+        ipv6 = f" and {self.ipv6.address}/{self.ipv6.prefix}, gateway {self.ipv6.gateway}," if self.ipv6 else ""
         return (
-            f"{self.address}/{self.prefix} on {self.interface}, gateway {self.gateway},"
+            f"{self.address}/{self.prefix} on {self.interface}, gateway {self.gateway},{ipv6}"
             f" resolvers {' '.join(self.nameservers)}"
         )

@@ -7,6 +7,7 @@ says of its installation.
 
 from __future__ import annotations
 
+import ipaddress
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Expectation:
     """Arguments that must be on the kernel's command line."""
     links: tuple[str, ...] = ()
     """Bonds and VLANs that must be there, as `HostNetwork.links`."""
+    ipv6: str | None = None
+    """The IPv6 address that it must have, beside a default route; None: of IPv6 nothing is expected."""
     generation: str | None = None
     """Which generation must be installed on its disk; None for a node that runs from memory."""
 
@@ -107,6 +110,8 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
         **({"EXPECTED_LINKS": " ".join(expectation.links)} if expectation.links else {}),
+        # As the kernel writes it: 32 digits.
+        **({"EXPECTED_IPV6": ipaddress.IPv6Address(expectation.ipv6).packed.hex()} if expectation.ipv6 else {}),
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join(lines) + "\n" + _SCRIPT

@@ -42,6 +42,7 @@ class Access:
                     host_key=self.public_host_key(node.fqdn),
                     machine_id=machine.machine_id,
                     console=machine.console,
+                    ipv6=machine.ipv6,
                 )
                 for node, machine in nodes.items()
             ],

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
-from metal_ipi.components.endpoints.records import Record, api_records, bootstrap_records, ingress_records, reverse_name
+from metal_ipi.components.endpoints.records import (
+    Host,
+    Record,
+    api_records,
+    bootstrap_records,
+    ingress_records,
+    reverse_name,
+)
 from metal_ipi.provider.types import DnsRecordArgs, DnsRecords, DnsRecordsArgs, RemovalRecordArgs
 
 Records = Sequence[Record[pulumi.Input[str]]]
@@ -33,6 +40,8 @@ class ClusterDnsArgs:
     """The bootstrap machine's full name and address; None where there is no such machine."""
     api_address: pulumi.Input[str] | None = None
     """The API's own address; None: the API's names resolve to all machines that serve it."""
+    ipv6: Mapping[str, str] = field(default_factory=dict[str, str])
+    """With dual stack the IPv6 addresses besides, by full name of node; that of `api.<domain>` is the API's own."""
     reverse_zones: Sequence[str] = ()
     """Reverse zones that are ours, `100.51.198.in-addr.arpa`: each gets the PTR records whose addresses lie in it."""
 
@@ -58,9 +67,10 @@ class ClusterDns(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClusterDnsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
         temporary = _temporary(args)
-        lasting = api_records(domain=args.domain, control_plane=args.control_plane, api_address=args.api_address)
+        control_plane, workers = _hosts(args, args.control_plane), _hosts(args, args.workers)
+        lasting = api_records(domain=args.domain, control_plane=control_plane, api_address=_api(args))
         ingress = ingress_records(
-            domain=args.domain, control_plane=args.control_plane, workers=args.workers, schedulable=args.schedulable
+            domain=args.domain, control_plane=control_plane, workers=workers, schedulable=args.schedulable
         )
         self._lasting = [*lasting, *ingress]
         self.to_withdraw = []
@@ -102,16 +112,16 @@ class ClusterDns(pulumi.ComponentResource):
 
     def _reverse(self, name: str, args: ClusterDnsArgs, zone: str) -> None:
         """The records of one reverse zone. All addresses are given to each: which lie in it is known once they are."""
-        lasting = {**args.control_plane, **args.workers}
-        if args.api_address is not None:
-            lasting = {f"api.{args.domain}": args.api_address, **lasting}
-        parts = [("reverse", lasting, False)]
+        api = _api(args)
+        own = {f"api.{args.domain}": api} if api is not None else {}
+        parts = [("reverse", {**own, **_hosts(args, {**args.control_plane, **args.workers})}, False)]
         if args.bootstrap is not None:
-            parts.append(("bootstrap-reverse", dict([args.bootstrap]), True))
-        for part, addresses, ephemeral in parts:
+            parts.append(("bootstrap-reverse", _hosts(args, dict([args.bootstrap])), True))
+        for part, hosts, ephemeral in parts:
             pointers = [
-                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[host], label=f"{host} PTR")
-                for host, address in addresses.items()
+                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[name], label=label)
+                for name, host in hosts.items()
+                for address, label in zip(host.all, (f"{name} PTR", f"{name} PTR IPv6"), strict=False)
             ]
             DnsRecords(
                 f"{name}-{part}-records-{zone}",
@@ -125,13 +135,22 @@ class ClusterDns(pulumi.ComponentResource):
                 ]
 
 
+def _hosts(args: ClusterDnsArgs, addresses: Mapping[str, pulumi.Input[str]]) -> dict[str, Host[pulumi.Input[str]]]:
+    return {name: Host(ipv4=address, ipv6=args.ipv6.get(name)) for name, address in addresses.items()}
+
+
+def _api(args: ClusterDnsArgs) -> Host[pulumi.Input[str]] | None:
+    name = f"api.{args.domain}"
+    return _hosts(args, {name: args.api_address})[name] if args.api_address is not None else None
+
+
 def _temporary(args: ClusterDnsArgs) -> Records:
     """The bootstrap machine's records; none without it."""
     if args.bootstrap is None:
         return ()
-    node, address = args.bootstrap
+    ((node, host),) = _hosts(args, dict([args.bootstrap])).items()
     own_address = args.api_address is not None
-    return bootstrap_records(domain=args.domain, node=node, address=address, api_has_address=own_address)
+    return bootstrap_records(domain=args.domain, node=node, address=host, api_has_address=own_address)
 
 
 def _reverse_name(address: pulumi.Input[str]) -> pulumi.Output[str]:

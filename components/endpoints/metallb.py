@@ -18,6 +18,7 @@ from typing import cast
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from metal_ipi.components.cluster.api import api_provider
 from metal_ipi.components.endpoints import manifests
 from metal_ipi.components.endpoints.manifests import Manifest, ManifestError, Operator
 from metal_ipi.components.machines.contract import BgpNeighbour
@@ -93,16 +94,7 @@ class MetalLb(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: MetalLbArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:MetalLb", name, None, opts)
-        provider = kubernetes.Provider(
-            f"{name}-provider",
-            kubeconfig=pulumi.Output.secret(args.kubeconfig),
-            enable_server_side_apply=True,
-            # Else a new password would take its Secret away before it brings the new one.
-            enable_secret_mutable=True,
-            # Where they are to go and the cluster stays, but does not answer: it must not keep all else from going on.
-            delete_unreachable=True,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        provider = api_provider(f"{name}-provider", args.kubeconfig, self)
         self._child = pulumi.ResourceOptions(parent=self, provider=provider, deleted_with=args.cluster)
         self._ready = list(args.after)
         if args.operator is not None:

@@ -54,6 +54,8 @@ class InstallAssetsArgs:
     """Whether the only machine bootstraps itself."""
     manifests: Mapping[str, str] = field(default_factory=dict[str, str])
     """Those that the installer takes in beside its own, by file name."""
+    release_image: str | None = None
+    """The release image, by digest; None: the installer's own."""
     renewal: Sequence[str] = ()
     """Why assets that are there already are made anew; empty: they are kept."""
 
@@ -120,6 +122,7 @@ def request_of(args: InstallAssetsArgs, install_config: str) -> dict[str, Any]:
         "workDirectory": args.work_directory,
         "inPlace": args.in_place,
         **({"manifests": dict(args.manifests)} if args.manifests else {}),
+        **({"releaseImage": args.release_image} if args.release_image else {}),
     }
 
 

@@ -31,6 +31,8 @@ _COMMANDS = {
     False: ("ignition-configs", "bootstrap.ign"),
     True: ("single-node-ignition-config", "bootstrap-in-place-for-live-iso.ign"),
 }
+_RELEASE_IMAGE = "OPENSHIFT_INSTALL_RELEASE_IMAGE_OVERRIDE"
+"""openshift/installer, pkg/asset/releaseimage/pullspec.go."""
 _BAD_REQUEST = 64
 
 
@@ -50,6 +52,7 @@ def create(
     work_directory: Path,
     in_place: bool = False,
     manifests: Mapping[str, str] | None = None,
+    release_image: str | None = None,
 ) -> dict[str, str]:
     """Let the installer create the assets.
 
@@ -60,6 +63,7 @@ def create(
         work_directory: made anew with mode 0700, and removed again.
         in_place: the only machine bootstraps itself.
         manifests: those that the installer takes in beside its own, by file name.
+        release_image: the one that is installed, by digest; None: the installer's own.
     Raises DriverError with what the installer said.
     """
     program = shutil.which(installer)
@@ -73,7 +77,7 @@ def create(
             _run(program, "manifests", work_directory)
             _add(manifests, work_directory)
         what, bootstrap = _COMMANDS[in_place]
-        _run(program, what, work_directory)
+        _run(program, what, work_directory, release_image)
         files = {"bootstrap": bootstrap, **_ASSETS}
         return {name: (work_directory / file).read_text() for name, file in files.items()}
 
@@ -115,9 +119,10 @@ def _prepared(work_directory: Path, install_config: str) -> Generator[None, None
             work_directory.parent.rmdir()
 
 
-def _run(program: str, what: str, work_directory: Path) -> None:
+def _run(program: str, what: str, work_directory: Path, release_image: str | None = None) -> None:
     command = [program, "create", what, "--dir", str(work_directory)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    env = {**os.environ, **({_RELEASE_IMAGE: release_image} if release_image else {})}
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise DriverError(f"openshift-install create {what} failed:\n{result.stderr.strip()}", result.returncode)
 
@@ -166,6 +171,7 @@ def main() -> int:
             work_directory=Path(request["workDirectory"]),
             in_place=request.get("inPlace", False),  # requests that a state keeps may be older
             manifests=request.get("manifests"),
+            release_image=request.get("releaseImage"),
         )
     except DriverError as error:
         print(error, file=sys.stderr)

@@ -16,6 +16,8 @@ import yaml
 CLUSTER_NETWORK = "10.128.0.0/14"
 HOST_PREFIX = 23
 SERVICE_NETWORK = "172.30.0.0/16"
+HOST_PREFIX_IPV6 = 64
+"""The only one that the installer takes for IPv6."""
 JOIN_NETWORK = "100.64.0.0/16"
 OVN_NETWORKS = {
     "the network between the pods' routers": JOIN_NETWORK,
@@ -23,6 +25,12 @@ OVN_NETWORKS = {
     "the network that OVN-Kubernetes hides services behind": "169.254.0.0/17",
 }
 """What OVN-Kubernetes uses inside, and the installer lets nobody else have (pkg/validate/validate.go)."""
+OVN_NETWORKS_IPV6 = {
+    "the IPv6 network between the pods' routers": "fd98::/64",
+    "the IPv6 network between the pods' routers and other zones": "fd97::/64",
+    "the IPv6 network that OVN-Kubernetes hides services behind": "fd69::/112",
+}
+"""The same of IPv6, in clusters that have it."""
 # bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
 # Should it ever, there is no such disk to write to.
 NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"

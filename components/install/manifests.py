@@ -102,8 +102,8 @@ def read(
             except butane.ButaneError as error:
                 problems += error.problems
                 continue
-            documents = list(_documents(where, text, problems))
-            for name, (document, it) in zip(_names(found, len(documents)), documents, strict=True):
+            parts = list(documents(where, text, problems))
+            for name, (document, it) in zip(_names(found, len(parts)), parts, strict=True):
                 if name in texts:
                     problems.append(
                         f"{where}: {origins[name]} gives {name}, too -> rename one: all end in one directory"
@@ -156,8 +156,8 @@ def _names(path: Path, count: int) -> list[str]:
     return [f"{path.stem}{f'-{number}' if count > 1 else ''}{ending}" for number in range(1, count + 1)]
 
 
-def _documents(where: str, text: str, problems: list[str]) -> Iterator[tuple[str, Object]]:
-    """Each object, with its text; what is wrong with them is added to `problems`."""
+def documents(where: str, text: str, problems: list[str]) -> Iterator[tuple[str, Object]]:
+    """Each object of a file's text, with its own text; what is wrong with them is added to `problems`."""
     before = len(problems)
     count = 0
     for line, document, tree in _parsed(where, text, problems):

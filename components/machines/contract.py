@@ -79,6 +79,8 @@ class Machine(Protocol):
     """The address within the facility, without prefix length."""
     public_ipv6: pulumi.Output[str]
     """Empty where the platform gives none."""
+    ipv6: str | None
+    """The IPv6 address that the cluster has it by, besides: known before the machine is there. None with one family."""
     console: pulumi.Output[str]
     """`user@host` of a serial console over SSH; empty where the platform gives none."""
 
@@ -89,8 +91,11 @@ class Machine(Protocol):
 
 
 def node_addresses(machines: Mapping[Node, Machine]) -> dict[str, list[pulumi.Input[str]]]:
-    """The addresses that each node's certificate may name, by full name."""
-    return {node.fqdn: [machine.public_ipv4, machine.private_ipv4] for node, machine in machines.items()}
+    """The addresses that each node has, and its certificate may name, by full name."""
+    return {
+        node.fqdn: [machine.public_ipv4, machine.private_ipv4, *filter(None, [machine.ipv6])]
+        for node, machine in machines.items()
+    }
 
 
 class LastingMachine(Machine, Protocol):

@@ -28,6 +28,8 @@ class ListedServer:
     """The IPv4 address it is reached at."""
     private_address: str
     """The IPv4 address within the facility; may be the same."""
+    ipv6_address: str | None
+    """The IPv6 address that it has besides; None: none."""
     accept: Literal["empty", "wipe"]
     """`wipe`: whatever runs on it may be taken down."""
 
@@ -81,6 +83,7 @@ class BorrowedMachine:
         opts: pulumi.ResourceOptions | None,
         *,
         after: Sequence[pulumi.Resource],
+        ipv6: str | None = None,
     ) -> None:
         own = pulumi.ResourceOptions(delete_before_replace=True, depends_on=list(after))
         machine = EphemeralMachine(name, args, pulumi.ResourceOptions.merge(opts, own))
@@ -88,5 +91,6 @@ class BorrowedMachine:
         self.machine_id = machine.machine_id
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
-        self.public_ipv6 = pulumi.Output.from_input("")
+        self.public_ipv6 = pulumi.Output.from_input(ipv6 or "")
+        self.ipv6 = ipv6
         self.console = pulumi.Output.from_input("")

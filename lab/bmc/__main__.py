@@ -16,7 +16,7 @@ from lab.bmc.rack import Bmc, Rack, guest_spec
 from lab.facts import Facts, require
 from lab.layout import Layout
 from lab.machines.base import BackendError, RackBackend
-from lab.network import plan, stream
+from lab.network import link, plan, stream
 
 _WRITE_SECONDS = 0.15
 """Of each step of a simulated installation."""
@@ -30,6 +30,7 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
         binary = Path(facts.openshift)
         if not binary.is_file():
             raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
+        ranges = (plan.SERVERS, *((plan.SERVERS_IPV6,) if link.has_ipv6() else ()))
         around = Surroundings(
             ca=layout.ca,
             boot_server=f"http://{plan.METADATA}",
@@ -37,7 +38,7 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
             base_config=stream.base_config(layout),
             progress=_write_slowly,
         )
-        return SimulatedBackend(layout.state / "machines", around, ranges=(plan.SERVERS,))
+        return SimulatedBackend(layout.state / "machines", around, ranges=ranges)
     from lab.machines.libvirt import LibvirtBackend
 
     guests = [guest_spec(facts.rack.guest)] if facts.rack and facts.rack.guest else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from lab.bmc.redfish import Redfish
 from lab.bmc.server import Server
 from lab.bmc.wire import Https
 from lab.machines.base import Address, Disk, MachineSpec, RackBackend
-from lab.network import plan
+from lab.network import link, plan
 
 MEMORY_MIB = 2048
 DISK_MIB = 4096
@@ -30,6 +31,7 @@ def spec(identity: Identity) -> MachineSpec:
         hostname=identity.name,
         mac=identity.mac,
         addresses=_addresses(identity.address),
+        ipv6=_ipv6(identity.address) if link.has_ipv6() else None,
         memory_mib=MEMORY_MIB,
         cpus=1,
         disks=(
@@ -61,6 +63,14 @@ def guest_spec(guest: Guest) -> MachineSpec:
 
 def _addresses(address: str) -> tuple[Address, ...]:
     return (Address(address=address, prefix=plan.INFRASTRUCTURE_PREFIX, gateway=plan.GATEWAY, public=True),)
+
+
+def _ipv6(address: str) -> Address:
+    """That of a server by its IPv4 address: the same place in the other range."""
+    place = int(ipaddress.ip_address(address)) - int(ipaddress.ip_network(plan.SERVERS)[0])
+    prefix = ipaddress.ip_network(plan.INFRASTRUCTURE_IPV6).prefixlen
+    own = str(ipaddress.ip_network(plan.SERVERS_IPV6)[place])
+    return Address(address=own, prefix=prefix, gateway=plan.GATEWAY_IPV6, public=True)
 
 
 class Bmc:

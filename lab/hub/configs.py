@@ -9,8 +9,9 @@ from typing import Any
 from lab.hub import images, objects
 from lab.hub.credentials import NODE
 from lab.hub.layout import HubLayout
-from lab.hub.programs import CONTAINERD, PLUGINS, REGISTRY, Programs
+from lab.hub.programs import CONTAINERD, PLUGINS, Programs
 from lab.layout import Layout
+from lab.mirror import registry
 from lab.network import plan
 
 SOCKET = "/run/containerd/containerd.sock"
@@ -46,7 +47,7 @@ def commands(layout: HubLayout, programs: Programs) -> dict[str, list[str]]:
     controllers = layout.kubeconfig("kube-controller-manager")
     return {
         "containerd": [str(CONTAINERD), "--config", str(layout.config("containerd.toml"))],
-        "docker-registry": [str(REGISTRY), "serve", str(layout.config("registry.json"))],
+        "docker-registry": [str(registry.PROGRAM), "serve", str(layout.config("registry.json"))],
         "kube-controller-manager": [
             kubernetes["kube-controller-manager"],
             *(f"--{each}kubeconfig={controllers}" for each in ("", "authentication-", "authorization-")),
@@ -117,7 +118,7 @@ def files(layout: HubLayout, lab: Layout, *, cgroup: str, snapshotter: str) -> d
     """
     return {
         layout.config("containerd.toml"): _containerd(layout, snapshotter, lab.ca),
-        layout.config("registry.json"): json.dumps(_registry(layout, lab.tls / plan.REGISTRY_NAME), indent=2),
+        layout.config("registry.json"): json.dumps(_registry(layout, lab), indent=2),
         layout.config("kubelet.json"): json.dumps(_kubelet(layout, cgroup), indent=2),
         layout.config("kube-proxy.json"): json.dumps(_proxy(layout), indent=2),
         layout.config("resolv.conf"): f"nameserver {plan.DNS}\n",
@@ -151,16 +152,9 @@ ca_file = "{authority}"
 """
 
 
-def _registry(layout: HubLayout, pair: Path) -> dict[str, Any]:
-    return {
-        "version": 0.1,
-        "log": {"accesslog": {"disabled": True}, "level": "warn"},
-        "storage": {"filesystem": {"rootdirectory": str(layout.images)}, "delete": {"enabled": True}},
-        "http": {
-            "addr": f"{plan.HUB}:{plan.REGISTRY_PORT}",
-            "tls": {"certificate": f"{pair}.crt", "key": f"{pair}.key"},
-        },
-    }
+def _registry(layout: HubLayout, lab: Layout) -> dict[str, Any]:
+    address = f"{plan.HUB}:{plan.REGISTRY_PORT}"
+    return registry.configuration(images=layout.images, address=address, pair=lab.tls / plan.REGISTRY_NAME)
 
 
 def _kubelet(layout: HubLayout, cgroup: str) -> dict[str, Any]:

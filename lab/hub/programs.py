@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from binaries.release import architecture
 from lab.kubernetes import build, etcd_program
 from lab.layout import write_private
+from lab.mirror import registry
 
 KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet")
 """Programs of one version of Kubernetes: the one that lab/kubernetes/go.mod pins."""
@@ -20,7 +21,6 @@ KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "ku
 CONTAINERD = Path("/usr/bin/containerd")
 RUNC = Path("/usr/sbin/runc")
 PLUGINS = Path("/usr/lib/cni")
-REGISTRY = Path("/usr/bin/docker-registry")
 NFT = Path("/usr/sbin/nft")
 """Debian's, where its packages have them."""
 
@@ -63,7 +63,7 @@ def find() -> Programs | str:
     store = etcd_program.cached()
     found = {name: build.cached(name) for name in KUBERNETES}
     present = {name: path for name, path in found.items() if path is not None}
-    absent = [str(path) for path in (CONTAINERD, RUNC, PLUGINS / "bridge", REGISTRY, NFT) if not path.exists()]
+    absent = [str(path) for path in (CONTAINERD, RUNC, PLUGINS / "bridge", registry.PROGRAM, NFT) if not path.exists()]
     absent += [name for name in KUBERNETES if name not in present] + ([] if store else ["etcd"])
     if store is None or absent:
         return f"not there: {', '.join(absent)}; run `make hub`, which installs and builds them"

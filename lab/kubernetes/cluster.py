@@ -30,6 +30,7 @@ from lab.kubernetes.programs import Programs
 from lab.kubernetes.server import ApiServer, Place
 from lab.kubernetes.small import OBJECTS, SmallServer
 from lab.layout import write_private
+from lab.olm.running import Running
 
 _LOG = logging.getLogger(__name__)
 _TEND_EVERY_SECONDS = 1.0
@@ -111,6 +112,7 @@ class Cluster:
         self._starting = asyncio.Lock()
         self._furnished = False
         self._tending: asyncio.Task[None] | None = None
+        self._olm = Running(directory, address, programs.olm) if programs and programs.olm else None
         self._metallb = programs and programs.metallb
         """The manifest that is to be applied still."""
 
@@ -206,6 +208,8 @@ class Cluster:
         if tending is not None:
             tending.cancel()
             await asyncio.gather(tending, return_exceptions=True)
+        if self._olm is not None:  # by now nobody starts it again
+            await asyncio.to_thread(self._olm.stop)
         if etcd is not None:
             await asyncio.to_thread(etcd.process.stop)
 
@@ -237,6 +241,8 @@ class Cluster:
         """End namespaces that are being deleted, and have MetalLB for whom uses it, by any API server that runs."""
         while True:
             await asyncio.sleep(_TEND_EVERY_SECONDS)
+            if self._olm is not None and self._ready:
+                await self._olm.tend(self._ready[0].access)
             if self._members and await asyncio.to_thread(tend, self._members[0].access, self._metallb):
                 self._metallb = None
 

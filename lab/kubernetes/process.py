@@ -38,6 +38,11 @@ class Process:
         """Its process id; None when it was stopped."""
         return self._running.pid if self._running is not None else None
 
+    @property
+    def runs(self) -> bool:
+        """Whether it was started, and has not ended."""
+        return self._running is not None and self._running.poll() is None
+
     def check(self) -> None:
         """Raise ServiceFailed, with the last lines of its log, if it does not run any more."""
         if self._running is None:

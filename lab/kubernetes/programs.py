@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import metallb
+from lab import metallb, olm
 from lab.kubernetes import build, crds, etcd_program
+from lab.olm import Olm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,8 @@ class Programs:
     """Directories of resource definitions that every cluster has, by what they are of."""
     metallb: Path | None = None
     """The directory of MetalLB's manifest; None where nothing can run it: nobody announces addresses of services."""
+    olm: Olm | None = None
+    """The Operator Lifecycle Manager; None where it is not asked for."""
 
 
 def find() -> Programs | str:
@@ -37,7 +40,12 @@ def find() -> Programs | str:
     if apiserver is None or len(present) < len(definitions):
         return "kube-apiserver or its resource definitions are not there: run set-up"
     return Programs(
-        apiserver=apiserver, etcd=store, version=build.pinned(), definitions=present, metallb=metallb.cached()
+        apiserver=apiserver,
+        etcd=store,
+        version=build.pinned(),
+        definitions=present,
+        metallb=metallb.cached(),
+        olm=olm.cached(),
     )
 
 
@@ -51,4 +59,5 @@ def ensure(report: Callable[[str], None]) -> Programs:
         version=build.pinned(),
         definitions={each.name: each.ensure() for each in crds.ALL},
         metallb=metallb.cached(),
+        olm=olm.cached(),
     )

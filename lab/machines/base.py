@@ -37,7 +37,7 @@ async def run(*command: str, stdin: str = "", called: str = "") -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """One IPv4 address of a machine, as Metal hands them out: a /31 with the gateway on the even side."""
+    """One address of a machine. Metal hands IPv4 out as a /31 with the gateway on the even side."""
 
     address: str
     prefix: int
@@ -67,6 +67,8 @@ class MachineSpec:
     """The first is the public IPv4, the only one handed out by DHCP."""
     memory_mib: int
     cpus: int
+    ipv6: Address | None = None
+    """What it has of IPv6 where its system listens to router advertisements, or is told it."""
     disks: tuple[Disk, ...] = ()
     firmware: Literal["bios", "uefi"] = "bios"
     architecture: str = "x86_64"

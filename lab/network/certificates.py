@@ -50,8 +50,9 @@ def ensure(layout: Layout, bmcs: Mapping[str, str] | None = None) -> None:
             f"{name}.other-ca": authority("public authority").issue_cert(address),
         }.items():
             write(layout.tls / variant, made)
-    outside = {name: address for name, address in plan.TLS_NAMES.items() if name != plan.BOOT_NAME}
-    for signer, servers in ((public, outside), (facility, {plan.BOOT_NAME: plan.BOOT})):
+    inside = {name: plan.TLS_NAMES[name] for name in plan.OF_THE_SITE}
+    outside = {name: address for name, address in plan.TLS_NAMES.items() if name not in inside}
+    for signer, servers in ((public, outside), (facility, inside)):
         # One certificate for all: a server has several of the names.
         shared = signer.issue_cert(*servers, *sorted(set(servers.values())))
         for name in servers:

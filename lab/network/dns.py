@@ -74,7 +74,7 @@ zone:
     zones = [
         f'  - domain: "{zone}"\n    file: "{zone_file(layout, zone)}"\n'
         + ("    acl: signed\n" if zone in plan.UPDATABLE_ZONES else "")
-        for zone in plan.STATIC_RECORDS
+        for zone in plan.zones(disconnected=facts.mirror is not None)
     ]
     return head + "".join(zones)
 

@@ -44,6 +44,7 @@ def run(layout: Layout, command: Sequence[str]) -> int:
         return 128 + signal.SIGKILL
     terminal = _foreground_terminal()
     alive, ours = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # they wait until whoever is to pass them on can do so
     inside = _fork(lambda: _inside(alive, ours, terminal is not None, command))
     os.close(alive)
     try:
@@ -130,6 +131,7 @@ def _relay(child: int) -> int:
 
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     while True:
         ended, status = os.wait()
         if ended == child:
@@ -138,7 +140,11 @@ def _relay(child: int) -> int:
 
 
 def _execute(command: Sequence[str]) -> NoReturn:
-    """Become `command`, as a shell would start it."""
+    """Become `command`, as a shell would start it. What was sent to it until now reaches it here."""
+    for number in _PASSED_ON:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these, and that would be inherited
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -8,8 +8,11 @@ from pathlib import Path
 from lab.errors import SandboxRefused
 from lab.network import plan
 
+OUTSIDE = "outside0"
+"""Where the way out leads in a lab that is disconnected: nobody is there."""
 
-def commands() -> str:
+
+def commands(*, disconnected: bool = False) -> str:
     """What `ip -batch` is told."""
     lines = [
         "link set lo up",
@@ -18,18 +21,58 @@ def commands() -> str:
         f"address add {plan.GATEWAY}/{plan.INFRASTRUCTURE_PREFIX} dev {plan.BRIDGE}",
         *(
             f"address add {address}/32 dev {plan.BRIDGE}"
-            for address in (plan.API, plan.METADATA, plan.BOOT, plan.SOS, plan.KUBERNETES, plan.DNS, *plan.BGP_PEERS)
+            for address in (
+                plan.API,
+                plan.METADATA,
+                plan.BOOT,
+                plan.SOS,
+                plan.KUBERNETES,
+                plan.DNS,
+                plan.MIRROR,
+                *plan.BGP_PEERS,
+            )
         ),
         # Elastic addresses are routed to somebody or to nobody; without this they would be looked for on the bridge.
         f"route add unreachable {plan.ELASTIC}",
     ]
+    if disconnected:
+        lines += [
+            f"link add {OUTSIDE} type bridge",  # without ports: what is sent there is seen, and goes nowhere
+            f"link set {OUTSIDE} addrgenmode none arp off",  # nobody is asked who has an address
+            f"link set {OUTSIDE} up",
+            f"route add default dev {OUTSIDE}",
+        ]
     return "\n".join(lines) + "\n"
 
 
-def set_up() -> None:
+_IPV6 = Path("/proc/sys/net/ipv6")
+
+
+def has_ipv6() -> bool:
+    """Whether the kernel has IPv6. Without it the facility is one of IPv4 alone."""
+    return _IPV6.is_dir()
+
+
+def _set_up_ipv6() -> None:
+    # A new namespace may inherit that the host has none. Machines that share this kernel bind addresses of a range.
+    for name, value in {
+        "conf/all/disable_ipv6": "0",
+        "conf/default/disable_ipv6": "0",
+        "ip_nonlocal_bind": "1",
+    }.items():
+        (_IPV6 / name).write_text(value)
+    gateway = f"{plan.GATEWAY_IPV6}/{plan.INFRASTRUCTURE_IPV6.partition('/')[2]}"
+    command = ["ip", "address", "add", gateway, "dev", plan.BRIDGE, "nodad"]
+    subprocess.run(command, text=True, capture_output=True, check=True, timeout=10)
+
+
+def set_up(*, disconnected: bool = False) -> None:
     """Make the bridge in this network namespace, and let it route between machines."""
+    told = commands(disconnected=disconnected)
     try:
-        subprocess.run(["ip", "-batch", "-"], input=commands(), text=True, capture_output=True, check=True, timeout=10)
+        subprocess.run(["ip", "-batch", "-"], input=told, text=True, capture_output=True, check=True, timeout=10)
+        if has_ipv6():
+            _set_up_ipv6()
     except FileNotFoundError as error:
         raise SandboxRefused("the lab needs the program `ip`: install the package iproute2") from error
     except subprocess.CalledProcessError as error:

@@ -17,6 +17,10 @@ DNS = "192.0.2.53"
 BMCS = "192.0.2.64/27"
 """The BMCs of a rack, from the first address on; SERVERS has those of the servers themselves, in the same order."""
 SERVERS = "192.0.2.96/27"
+INFRASTRUCTURE_IPV6 = "2001:db8:64::/64"
+GATEWAY_IPV6 = "2001:db8:64::1"
+SERVERS_IPV6 = "2001:db8:64::60/123"
+"""What servers have besides, in the order of SERVERS."""
 ELASTIC = "192.0.2.128/26"
 """Elastic addresses, which projects reserve: routed to whoever announces them."""
 CLIENTS = "192.0.2.192/26"
@@ -42,6 +46,10 @@ HUB_PODS = "10.244.0.0/24"
 REGISTRY_NAME = f"registry.{ZONE}"
 REGISTRY_PORT = 5000
 REGISTRY = f"{REGISTRY_NAME}:{REGISTRY_PORT}"
+MIRROR = "192.0.2.54"
+MIRROR_NAME = f"mirror.{ZONE}"
+MIRROR_REGISTRY = f"{MIRROR_NAME}:{REGISTRY_PORT}"
+"""The site's registry of images, in a lab that is disconnected."""
 NAMESERVER = f"ns1.{ZONE}"
 METRO = "lb"
 FACILITY = "lab1"
@@ -51,16 +59,20 @@ TLS_NAMES = {
     "metadata.packet.net": METADATA,
     "metadata.platformequinix.com": METADATA,
     BOOT_NAME: BOOT,
+    MIRROR_NAME: MIRROR,
     REGISTRY_NAME: HUB,
     KUBERNETES_NAME: KUBERNETES,
 }
 """Names that get a server certificate, with the address behind each."""
+OF_THE_SITE = (BOOT_NAME, MIRROR_NAME)
+"""Those whose certificate is of the facility's own authority, which no machine trusts by itself."""
 
 REVERSE_ZONES = (
     "100.51.198.in-addr.arpa",  # 198.51.100.0/24, public addresses of machines
     "113.0.203.in-addr.arpa",  # 203.0.113.0/24, private ones
     "18.198.in-addr.arpa",  # 198.18.0.0/15, what does not fit above
     "19.198.in-addr.arpa",
+    "0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa",  # INFRASTRUCTURE_IPV6
 )
 
 STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -70,6 +82,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("kubernetes", "A", KUBERNETES),
         ("hub", "A", HUB),
         ("registry", "A", HUB),
+        ("mirror", "A", MIRROR),
     ),
     "equinix.com": (("api", "A", API),),
     "packet.net": (("metadata", "A", METADATA),),
@@ -82,6 +95,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("14", "PTR", f"{KUBERNETES_NAME}."),
         ("15", "PTR", f"{HUB_NAME}."),
         ("53", "PTR", f"{NAMESERVER}."),
+        ("54", "PTR", f"{MIRROR_NAME}."),
     ),
     **{zone: () for zone in REVERSE_ZONES},
     # The root, empty: a name of the outside world does not exist here, and says so at once instead of timing out.
@@ -91,3 +105,16 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 UPDATABLE_ZONES = (ZONE, *REVERSE_ZONES, "2.0.192.in-addr.arpa")
 """Zones that take RFC 2136 updates with the lab's TSIG key."""
+
+_OUTSIDE = ("equinix.com", "packet.net", "platformequinix.com")
+
+
+def zones(*, disconnected: bool) -> tuple[str, ...]:
+    """The zones that are served; in a lab that is disconnected, those of the site, and the empty root."""
+    return tuple(zone for zone in STATIC_RECORDS if not (disconnected and zone in _OUTSIDE))
+
+
+def is_of_the_site(name: str) -> bool:
+    """Whether a name that somebody looks up, without its final dot, is one of the site's. Nobody outside has a name of
+    one label, or one below localhost (RFC 6761)."""
+    return "." not in name or any(f".{name}".endswith(f".{zone}") for zone in (*UPDATABLE_ZONES, "localhost"))

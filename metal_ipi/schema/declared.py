@@ -128,6 +128,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
         ours.RedfishMachine: (ours.RedfishMachineArgs,),
         ours.Gate: (ours.GateArgs,),
         ours.Installation: (ours.InstallationArgs,),
+        ours.NodeMarks: (ours.NodeMarksArgs,),
         ours.Removal: (ours.RemovalArgs,),
     }
     return {f"{NAME}:index:{made.__name__}": _resource(made, args, types) for made, args in kinds.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .base import Given, Resource, Rule, mapping
+from .base import UNKNOWN, Given, Resource, Rule, mapping
 
 _RECORDS = "metal-ipi:index:DnsRecords"
 _REVERSE = (".in-addr.arpa", ".ip6.arpa")
@@ -18,7 +18,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     domain = f"{name}.{base}" if name and base else resource.text("domain")
     for record in map(mapping, mapping(resource.properties.get("records")).values()):
         owner = str(record.get("name", "")).rstrip(".")
-        reverse = record.get("type") == "PTR" and owner.endswith(_REVERSE)
+        # Before there are machines, nobody knows their addresses, nor the names that come of them.
+        reverse = record.get("type") == "PTR" and (owner.endswith(_REVERSE) or record.get("name") is UNKNOWN)
         names = [each for each in record.get("values") or [] if isinstance(each, str)] if reverse else [owner]
         for each in names:
             if not f".{each.rstrip('.')}".endswith(f".{domain}"):

@@ -4,6 +4,7 @@ api-answers           an HTTPS URL answers 2xx with a certificate of the cluster
 bootstrap-complete    ConfigMap kube-system/bootstrap says `status: complete`
 nodes-ready           every named node is Ready, and etcd has the members that it is to have
 install-complete      ClusterVersion is Available, not Failing and not Progressing
+object-ready          an object has the conditions that are named, of what it says now
 
 While bootstrap or nodes are waited for, the certificate requests of the named nodes are approved, and no others.
 """
@@ -88,6 +89,28 @@ class BootstrapComplete:
         return replace(seen, text="; ".join([seen.text, *approvals.notes]))
 
 
+def _object_ready(context: Context, spec: Spec, old: Spec | None) -> Check:
+    return OneObject(spec, str(spec["path"]), lambda answer: _ready(answer, spec["path"], spec["conditions"]))
+
+
+def _ready(answer: Answer, path: str, wanted: Sequence[str]) -> Observation:
+    name = "/".join(path.split("/")[-2:])
+    if answer.problem:
+        return Observation(passed=False, text=f"{name}: {answer.problem}")
+    meta, status = answer.body.get("metadata") or {}, answer.body.get("status") or {}
+    if (status.get("observedGeneration") or 0) < meta.get("generation", 0):
+        return Observation(passed=False, text=f"{name}: its operator has not seen it yet")
+    conditions = conditions_of(answer.body)
+    for each in wanted:
+        kind, _, value = each.partition("=")
+        found = conditions.get(kind, {})
+        if found.get("status") != value:
+            why = ": ".join(str(found[part]) for part in ("reason", "message") if found.get(part))
+            told = f"{name}: {kind} is {found.get('status', 'not told')}{f' ({why})' if why else ''}"
+            return Observation(passed=False, text=told)
+    return Observation(passed=True, text=f"{name}: {', '.join(wanted)}")
+
+
 def _bootstrap(answer: Answer) -> Observation:
     """The ConfigMap appears when the control plane has taken over."""
     if answer.status == 404:
@@ -155,6 +178,9 @@ def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str 
     internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
     if addresses and internal and not internal & set(addresses):
         return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"
+    ipv6 = {address for address in addresses if ":" in address}
+    if ipv6 and not ipv6 & internal:
+        return f"it has no address {', '.join(ipv6)} yet, only {', '.join(sorted(internal)) or 'none at all'}"
     condition = conditions_of(node).get("Ready")
     if condition is None:
         return "has no Ready condition"
@@ -166,5 +192,6 @@ OPENERS: Mapping[str, Opener] = {
     "api-answers": _once(_api_answers),
     "bootstrap-complete": _once(BootstrapComplete),
     "nodes-ready": _nodes_ready,
+    "object-ready": _object_ready,
     "install-complete": _once(lambda spec: OneObject(spec, _VERSION, _version)),
 }

@@ -26,13 +26,8 @@ _OURS = {
 }
 STAGES = ("InfrastructureReady", "ControlPlaneInitialized", "Available")
 """The Cluster's own conditions, in the order in which they come true."""
-FINAL = frozenset(
-    {
-        *("SettingsInvalid", "NotPossible", "ReplicasInvalid", "NoTemplate", "VersionDiffers", "ManifestsNotSupported"),
-        *("NoServer", "ServerTaken"),
-    }
-)
-"""Reasons of our providers that somebody has to do something about."""
+FINAL = ("Refused", "Failed")
+"""How reasons of our providers end that somebody has to do something about."""
 FAILING = "Failing"
 """Their reason for a step that failed, and that they try again."""
 _PATIENCE = 60.0
@@ -73,7 +68,7 @@ def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer]) -> Obser
         return Observation(passed=False, text=cluster.problem)
     conditions = conditions_of(cluster.body)
     obstacles = list(_obstacles(parts))
-    final = next((why for _, reason, why in obstacles if reason in FINAL), None)
+    final = next((why for _, reason, why in obstacles if reason.endswith(FINAL)), None)
     pending = [stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"]
     if not pending:
         return Observation(passed=True, text=f"Cluster {name} is Available")

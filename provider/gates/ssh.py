@@ -82,6 +82,16 @@ async def answers(address: str, port: int) -> bool:
     return True
 
 
+def has_route(ipv6: str) -> bool:
+    """Whether this machine has a route to an IPv6 address. Sends nothing."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.connect((ipv6, 22))
+    except OSError:
+        return False
+    return True
+
+
 async def _connect(host: str, port: int, user: str, private_key: str, *, known_hosts: Any, timeout: float) -> Any:
     import asyncssh
 

@@ -15,7 +15,7 @@ from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.gates import Check, Observation, Spec
 from metal_ipi.provider.gates.causes import recognise
 from metal_ipi.provider.gates.first_boot import QUESTION, FirstBoot
-from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, read_console, run
+from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, has_route, read_console, run
 from metal_ipi.provider.platforms.contract import Event, MachineDriver
 from metal_ipi.provider.platforms.registry import open_driver, platform_of
 from metal_ipi.provider.resource import Context
@@ -46,6 +46,8 @@ class SshReachable:
         self._access = access
         self._pending = list(nodes)
         self._passed: dict[str, float] = {}
+        self._untried: set[str] = set()
+        """Nodes whose IPv6 address there is no route to from here."""
         self._first_boots = {node.name: FirstBoot() for node in nodes}
         self._driver: MachineDriver[Any] | None = None
         self._next_events = 0.0
@@ -66,7 +68,10 @@ class SshReachable:
             fatal = "another machine answers at this address, or the node did not get its identity: " + text
             return Observation(passed=False, text=text, waiting=tuple(refused), fatal=fatal)
         if not refused:
-            return Observation(passed=True, text=_passed_text(self._passed))
+            text = _passed_text(self._passed)
+            if self._untried:
+                text += f"; not tried at IPv6, for there is no route from here: {', '.join(sorted(self._untried))}"
+            return Observation(passed=True, text=text)
         fatal = await self._failed(elapsed)
         return Observation(
             passed=False, text=_listed({n: str(a) for n, a in refused.items()}), waiting=tuple(refused), fatal=fatal
@@ -82,7 +87,23 @@ class SshReachable:
         if len(said) != 2:
             return NotYet("SSH: half an answer")
         coming = self._first_boots[node.name].awaits(said[1], said[0])
-        return NotYet(coming) if coming else None
+        return NotYet(coming) if coming else await self._try_ipv6(node)
+
+    async def _try_ipv6(self, node: GateNode) -> Exception | None:
+        """The same at its IPv6 address, where it has one that can be reached from here."""
+        if not node.ipv6:
+            return None
+        if not has_route(node.ipv6):
+            self._untried.add(node.name)
+            return None
+        try:
+            async with self._logins:
+                await run(node.model_copy(update={"address": node.ipv6}), self._access, "true")
+        except NotYet as error:
+            return NotYet(f"at {node.ipv6}: {error}")
+        except WrongHostKey as error:
+            return error
+        return None
 
     async def _failed(self, elapsed: float) -> str | None:
         """Why waiting on is no use, as far as the platform or a console knows."""

@@ -106,6 +106,8 @@ class Plan(Inputs):
     """Whether the cluster is to be in FIPS mode, which the installer ties to the host that it runs on."""
     images: LateFlag = False
     """Whether registries are asked for all images of the release."""
+    release_image: str | None = None
+    """The release image that is installed, by digest; None: the one that the installer tells."""
     mirrors: Annotated[ListOf[MirrorSet], LEFT_OUT] = default(())
     """Mirrors of repositories."""
     excused: Annotated[ListOf[str], LEFT_OUT] = default(())

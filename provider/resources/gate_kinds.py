@@ -28,6 +28,8 @@ from metal_ipi.provider.resources.credentials import ClusterCredentials
 
 _Console = Annotated[str, Field(min_length=0), form(r"([^@\s]+@[^@\s]+)?", "`<user>@<host>`")]
 _LogDirectory = Annotated[AbsolutePath | None, Field(alias="logDirectory")]
+_ObjectName = Annotated[str, form(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "an object's name")]
+_Condition = Annotated[str, form(r"[A-Za-z0-9./-]+=(True|False|Unknown)", "a condition: `<type>=<status>`")]
 _Network = Annotated[str, form(r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d+)?", "an address or a CIDR")]
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class GateNode(Inputs):
     """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
     port: Given[Port | None] = default()
     """SSH port, 22."""
+    ipv6: Given[str | None] = default()
+    """With dual stack: its IPv6 address, where SSH must answer as well, as far as there is a route to it from here."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.address))
@@ -200,6 +204,31 @@ class ClusterApiAvailable(_OfCluster):
     kind: ClassVar[str] = "cluster-api-available"
 
 
+class OperatorInstalled(_OfCluster):
+    """The operator of a Subscription is installed: its ClusterServiceVersion succeeded, and is the latest of its
+    channel; where somebody approves updates, the one that was approved."""
+
+    namespace: Given[_ObjectName]
+    """The Subscription's namespace."""
+    subscription: Given[_ObjectName]
+    """The Subscription's name."""
+    manual: bool = False
+    """Whether somebody approves each InstallPlan."""
+
+    kind: ClassVar[str] = "operator-installed"
+
+
+class ObjectReady(_OfCluster):
+    """An object of the API has conditions, and its status is of what it says now (observedGeneration)."""
+
+    path: Annotated[str, form(r"/apis?/[\w./-]+", "the path of an object of the API")]
+    """Its path: `/apis/<group>/<version>/<plural>/<name>`."""
+    conditions: Annotated[GivenList[_Condition], NOT_EMPTY]
+    """Each a condition's type and status: `Available=True`."""
+
+    kind: ClassVar[str] = "object-ready"
+
+
 KINDS: Mapping[str, type[GateSpec]] = {
     each.kind: each
     for each in (
@@ -211,5 +240,7 @@ KINDS: Mapping[str, type[GateSpec]] = {
         NodesReady,
         InstallComplete,
         ClusterApiAvailable,
+        OperatorInstalled,
+        ObjectReady,
     )
 }

@@ -7,6 +7,7 @@ from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.listed.settings import ListedServers
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.day_two import DayTwo
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses
 
 _ITSELF = "leave clusterApi out, so that `up` installs the cluster itself"
@@ -38,6 +39,9 @@ def not_through_hubs(settings: Settings) -> Found:
     if not isinstance(settings.service_addresses, NoServiceAddresses):
         why = "the Cluster API providers do not install MetalLB"
         yield "serviceAddresses.type", settings.service_addresses.type, why, f"remove it, or {_ITSELF}"
+    if settings.day_two != DayTwo(catalog=settings.day_two.catalog):
+        why = "the Cluster API providers install no operators, and leave the image registry as it is"
+        yield "dayTwo", "{...}", why, f"remove it, or {_ITSELF}"
     if settings.boot.stream_file:
         why = "it is a file of this machine, and the providers run on the hub"
         yield "boot.streamFile", settings.boot.stream_file, why, f"set boot.streamUrl instead, or {_ITSELF}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pulumi
@@ -14,6 +15,22 @@ from metal_ipi.components.machines.contract import Platform
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import ClusterKeys, Orders, Plan
 from metal_ipi.stacks.problems import Found
+
+
+@dataclass(frozen=True, kw_only=True)
+class FencedBy:
+    """The BMC of a machine, and an account there."""
+
+    machine: str
+    """`worker-0`."""
+    address: str
+    """Its https URL."""
+    system_id: str | None
+    username: str
+    password: str
+    """Secret."""
+    private_authority: bool
+    """Whether its certificate is of an authority of the site's."""
 
 
 class Facility(Protocol):
@@ -54,6 +71,11 @@ class Facility(Protocol):
 
     def host_network(self, node: Node) -> HostNetwork | None:
         """The same as NMState; None where the settings have none for it."""
+        ...
+
+    @property
+    def bmcs(self) -> tuple[FencedBy, ...] | str:
+        """The BMCs of the machines that last, for nodes that restart each other; or why there are none for them."""
         ...
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:

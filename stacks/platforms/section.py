@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from metal_ipi.stacks.sections.base import Section
 from metal_ipi.stacks.sections.devices import DeviceRule
+from metal_ipi.stacks.sections.node_marks import Taint
 
 Tree = Mapping[str, Any]
 
@@ -40,6 +41,10 @@ class OfMachine:
     """Further kernel arguments."""
     install_device: DeviceRule | None = None
     """The disk to install to; None: as for all."""
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further labels of its node."""
+    taints: tuple[Taint, ...] = ()
+    """Further taints of its node."""
     wipe_disks: tuple[DeviceRule, ...] | None = None
     """Other disks to empty; None: as for all."""
 

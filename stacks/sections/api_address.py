@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from metal_ipi.stacks.sections.base import IPv4, Section, matching, wrong
+from metal_ipi.stacks.sections.base import IPv4, IPv6, Section, matching, wrong
 
 KUBE_VIP_IMAGE = "ghcr.io/kube-vip/kube-vip:v0.9.2"
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 
 def _of_one_host(value: str) -> str:
-    address = ipaddress.IPv4Address(value)
+    address = ipaddress.ip_address(value)
     kinds = {
         "the unspecified address": address.is_unspecified,
         "a loopback address": address.is_loopback,
@@ -55,6 +55,8 @@ _Interface = Annotated[
 ]
 HostIPv4 = Annotated[IPv4, AfterValidator(_of_one_host)]
 """An IPv4 address at which others can reach a host."""
+HostIPv6 = Annotated[IPv6, AfterValidator(_of_one_host)]
+"""The same of IPv6."""
 
 
 class DnsRoundRobin(Section):
@@ -131,4 +133,7 @@ class ExternalApi(Section):
     address: HostIPv4 = Field(
         description="its IPv4 address; it forwards 6443 and, from within only, 22623 to the bootstrap machine and the"
         " control plane, to whoever answers /readyz and /healthz"
+    )
+    ipv6_address: HostIPv6 | None = Field(
+        default=None, description="with dual stack: its IPv6 address; not set: the API is reached at IPv4 alone"
     )

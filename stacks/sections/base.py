@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -12,6 +12,8 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+
+Item = TypeVar("Item")
 
 REHEARSAL = "rehearsal"
 """Stands for a secret that a rehearsal (an offline preview) does not have; never used for a real change."""
@@ -80,6 +82,23 @@ def _ipv4(value: str) -> str:
     return value
 
 
+def _ipv6(value: str) -> str:
+    try:
+        shortest = str(ipaddress.IPv6Address(value))
+    except ValueError:
+        raise wrong("it is no IPv6 address", "give one address, without prefix length, e.g. 2001:db8::10") from None
+    if value != shortest or "%" in value:
+        raise wrong("it is not in its shortest form", f"write it as {shortest.partition('%')[0]}, as others write it")
+    return value
+
+
+def some(value: tuple[Item, ...]) -> tuple[Item, ...]:
+    """For lists that say nothing when they are empty."""
+    if not value:
+        raise wrong("it is empty", "give at least one, or take the setting out")
+    return value
+
+
 def _one_word_each(value: tuple[str, ...]) -> tuple[str, ...]:
     for item in value:
         if not item or any(character.isspace() for character in item):
@@ -116,5 +135,7 @@ PublicPem = Annotated[Pem, AfterValidator(_without_key)]
 """Certificates, as PEM, that every machine is given."""
 IPv4 = Annotated[str, AfterValidator(_ipv4)]
 """An IPv4 address, without prefix length."""
+IPv6 = Annotated[str, AfterValidator(_ipv6)]
+"""An IPv6 address in its shortest form, without prefix length."""
 Words = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
 """What is put on a kernel's command line: one word per item."""

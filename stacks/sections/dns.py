@@ -220,8 +220,8 @@ class NoDns(Section):
     """Nobody of ours keeps the names; whoever does sets them by hand, and the gates wait for them.
 
     What must be there: A records of `api` and `api-int` (the control plane's addresses, and the bootstrap machine's
-    until it is removed; or the API's own address), of `*.apps`, and of every node. They are printed as soon as the
-    addresses are known. The machines and whoever runs this must resolve them.
+    until it is removed; or the API's own address), of `*.apps`, and of every node; AAAA records with dual stack.
+    They are printed as soon as the addresses are known. The machines and whoever runs this must resolve them.
     """
 
     type: Literal["none"] = "none"

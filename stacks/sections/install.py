@@ -32,6 +32,17 @@ OtherKind = Annotated[
 ]
 
 
+ReleaseImage = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9.-]+(:\d+)?/[a-z0-9._/-]+@sha256:[0-9a-f]{64}",
+        "it names no image by its digest",
+        "give registry, repository and digest, e.g. quay.io/openshift-release-dev/ocp-release@sha256:1f3a...; `oc adm"
+        " release info` tells the digest",
+    ),
+]
+
+
 class Install(Section):
     """How the cluster is installed."""
 
@@ -41,6 +52,11 @@ class Install(Section):
     )
     pull_secret: SecretStr | None = Field(
         default=None, description="the pull secret (JSON), as a secret; okd needs none"
+    )
+    release_image: ReleaseImage | None = Field(
+        default=None,
+        description="the release image, by digest, where it is not the one that the installer names; mirrors are asked"
+        " for it as for any other",
     )
     manifests: tuple[PathHere, ...] = Field(
         default=(),
@@ -129,6 +145,12 @@ class Timeouts(Section):
     install_complete: int = Field(
         default=4200, ge=1, le=LONGEST_WAIT, description="until the cluster version is available"
     )
+    day_two: int = Field(
+        default=1800,
+        ge=1,
+        le=LONGEST_WAIT,
+        description="until an operator of dayTwo is installed, and again until an object of it is ready",
+    )
     stable: int = Field(
         default=30, ge=1, le=LONGEST_WAIT, description="how long the cluster version must stay available then"
     )
@@ -145,6 +167,11 @@ class Lab(Section):
     )
     kubernetes: Literal["real", "small"] = Field(
         default="real", description="kube-apiserver and etcd, or small services, at once, that drain no node"
+    )
+    disconnected: bool = Field(
+        default=False,
+        description="nothing outside of the lab's site resolves or answers, and the site has a registry of images; the"
+        " stack gets its account, authority and release image; for servers with BMCs",
     )
     reservations: dict[str, str] = Field(
         default_factory=dict, description="hardware reservations that the lab is to have: id → plan"

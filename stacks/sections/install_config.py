@@ -8,51 +8,23 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from itertools import combinations
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from metal_ipi.components.install.install_config import (
-    CLUSTER_NETWORK,
-    HOST_PREFIX,
-    JOIN_NETWORK,
-    OVN_NETWORKS,
-    RENDERED,
-    SERVICE_NETWORK,
-)
+from metal_ipi.components.install.install_config import RENDERED
 from metal_ipi.stacks.problems import Found
-from metal_ipi.stacks.sections.base import REHEARSAL, PublicPem, Section, matching, wrong
+from metal_ipi.stacks.sections.base import REHEARSAL, PublicPem, Section, matching, some, wrong
 from metal_ipi.stacks.sections.forms import is_host
 from metal_ipi.stacks.sections.machines import NO_ARBITER
+from metal_ipi.stacks.sections.networking import Networking
 
-Item = TypeVar("Item")
-
-_LARGEST_SERVICES, _SMALLEST = 12, 30
-"""Prefix lengths: a kube-apiserver takes at most 20 bits for services; a smaller network has no room."""
-_CIDR = re.compile(r"[0-9.]+/[0-9]{1,2}")
 _ACCOUNT = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*")
 """What Go takes before the @ of a URL (net/url, validUserinfo)."""
 _REPOSITORY = re.compile(r"(?=.{1,255}$)(?P<host>[A-Za-z0-9.-]+(:[0-9]{1,5})?)(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*")
 _CAPABILITY = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 _SET = re.compile(r"None|vCurrent|v4\.(1[1-9]|[2-9][0-9])")
-
-
-def _network(value: str) -> str:
-    try:
-        if not _CIDR.fullmatch(value):
-            raise ValueError("address and length are wanted")
-        network = ipaddress.IPv4Network(value)
-    except ValueError as error:
-        raise wrong(f"it is no IPv4 network: {error}", f"give address and length, e.g. {CLUSTER_NETWORK}") from None
-    if network.prefixlen > _SMALLEST or network.network_address.is_unspecified:
-        raise wrong("it has no room", f"give a network of /{_SMALLEST} or larger, e.g. {CLUSTER_NETWORK}")
-    return value
-
-
-Network = Annotated[str, AfterValidator(_network)]
-"""An IPv4 network in CIDR notation."""
 
 
 def _repository(value: str) -> str:
@@ -74,116 +46,6 @@ Gate = Annotated[
     matching(r"[A-Za-z][A-Za-z0-9]*=(true|false)", "it is no gate", "give <name>=true or <name>=false"),
 ]
 """A single feature, on or off."""
-
-
-def _supported(value: str) -> str:
-    if value.lower() in ("openshiftsdn", "kuryr"):
-        raise wrong("OpenShift has no such network plug-in any more", "take OVNKubernetes")
-    return value
-
-
-NetworkType = Annotated[
-    str,
-    matching(r"[A-Za-z][A-Za-z0-9-]{0,62}", "it is no name of a network plug-in", "give e.g. OVNKubernetes"),
-    AfterValidator(_supported),
-]
-"""A network plug-in."""
-
-
-def _some(value: tuple[Item, ...]) -> tuple[Item, ...]:
-    if not value:
-        raise wrong("it is empty", "give at least one, or take the setting out")
-    return value
-
-
-def _one(value: tuple[Item, ...]) -> tuple[Item, ...]:
-    if len(value) != 1:
-        raise wrong(f"there are {len(value)}", "give exactly one")
-    return value
-
-
-class ClusterNetwork(Section):
-    """A network that pods have addresses of."""
-
-    cidr: Network = Field(description="the network")
-    host_prefix: int = Field(
-        default=HOST_PREFIX, ge=1, le=_SMALLEST, description="the length of each node's part of it: 23 is 510 pods"
-    )
-
-
-class Ipv4(Section):
-    """OVN-Kubernetes' own IPv4 networks."""
-
-    internal_join_subnet: Network = Field(
-        default=JOIN_NETWORK, description="between the pods' routers; one address for each node"
-    )
-
-
-class OvnKubernetes(Section):
-    """OVN-Kubernetes' own networks."""
-
-    ipv4: Ipv4 = Field(default_factory=Ipv4, description="of IPv4")
-
-
-class Networking(Section):
-    """The networks of pods and services, which exist inside of the cluster only."""
-
-    network_type: NetworkType = Field(
-        default="OVNKubernetes",
-        description="the network plug-in; for another one than OVNKubernetes, install.manifests bring it",
-    )
-    cluster_network: Annotated[tuple[ClusterNetwork, ...], AfterValidator(_some)] = Field(
-        default=(ClusterNetwork(cidr=CLUSTER_NETWORK),), strict=False, description="the pods' networks"
-    )
-    service_network: Annotated[tuple[Network, ...], AfterValidator(_one)] = Field(
-        default=(SERVICE_NETWORK,), strict=False, description="the services' network, one"
-    )
-    ovn_kubernetes_config: OvnKubernetes | None = Field(
-        default=None, description="not set: OVN-Kubernetes' own networks are its defaults"
-    )
-
-    @property
-    def inside(self) -> dict[str, str]:
-        """The networks that the cluster uses inside, by what they are for."""
-        pods = {
-            f"the pods' network{f' {number + 1}' if number else ''}": each.cidr
-            for number, each in enumerate(self.cluster_network)
-        }
-        own = {}
-        if self.network_type == "OVNKubernetes":
-            own = dict(OVN_NETWORKS)
-            if self.ovn_kubernetes_config is not None:
-                own[next(iter(OVN_NETWORKS))] = self.ovn_kubernetes_config.ipv4.internal_join_subnet
-        return {**pods, "the services' network": self.service_network[0], **own}
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes the pods' networks have room for."""
-        sizes = (each.host_prefix - ipaddress.IPv4Network(each.cidr).prefixlen for each in self.cluster_network)
-        return sum(2**bits for bits in sizes if bits >= 0)
-
-    def contradictions(self) -> Found:
-        """Path below `networking`, value, why and remedy of each."""
-        for index, each in enumerate(self.cluster_network):
-            path, value = f"clusterNetwork[{index}].hostPrefix", str(each.host_prefix)
-            if each.host_prefix < ipaddress.IPv4Network(each.cidr).prefixlen:
-                yield path, value, f"a node's part of {each.cidr} would be larger than it", "give a longer prefix"
-            if each.host_prefix != self.cluster_network[0].host_prefix:
-                yield path, value, "all pods' networks are divided alike", "give the same hostPrefix to all"
-        services = self.service_network[0]
-        if ipaddress.IPv4Network(services).prefixlen < _LARGEST_SERVICES:
-            why, remedy = "a kube-apiserver takes at most 20 bits for services", f"give a /{_LARGEST_SERVICES} or less"
-            yield "serviceNetwork[0]", services, why, remedy
-        if self.ovn_kubernetes_config is not None:
-            join, path = self.ovn_kubernetes_config.ipv4.internal_join_subnet, "ovnKubernetesConfig"
-            if self.network_type != "OVNKubernetes":
-                yield path, join, f"networkType is {self.network_type}", "take it out"
-            elif ipaddress.IPv4Network(join).num_addresses - 3 <= self.nodes:  # the installer's own rule
-                why = f"it has fewer addresses than the pods' networks have room for nodes, {self.nodes}"
-                yield f"{path}.ipv4.internalJoinSubnet", join, why, "give a larger one, or a shorter hostPrefix"
-        for (one, first), (other, second) in combinations(self.inside.items(), 2):
-            if ipaddress.IPv4Network(first).overlaps(ipaddress.IPv4Network(second)):
-                yield "", first, f"{one} overlaps {other}, {second}", "give networks that do not overlap"
 
 
 def _proxy_of(*schemes: str) -> AfterValidator:
@@ -253,7 +115,7 @@ class ImageDigestSource(Section):
     """Where else images are that are named by digest."""
 
     source: Repository = Field(description="the repository that images are named in, without tag and digest")
-    mirrors: Annotated[tuple[Repository, ...], AfterValidator(_some)] = Field(
+    mirrors: Annotated[tuple[Repository, ...], AfterValidator(some)] = Field(
         strict=False, description="repositories that have the same images; asked in this order"
     )
 
@@ -353,11 +215,11 @@ class InstallConfig(Section):
             return
         host = urlsplit(proxy.get_secret_value()).hostname or ""
         try:
-            address = ipaddress.IPv4Address(host)
+            address = ipaddress.ip_address(host)
         except ValueError:
             return
         for what, network in self.networking.inside.items():
-            if address in ipaddress.IPv4Network(network):
+            if address in ipaddress.ip_network(network):
                 yield f"proxy.{kind}", host, f"it is in {what}, {network}", "give the proxy's address outside"
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from metal_ipi.stacks.sections.base import LONGEST_WAIT, Section, wrong
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
+from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _PAIR, _SIZES = 2, (1, 3, 4, 5)
 NO_ARBITER = (
@@ -28,6 +29,9 @@ class ControlPlane(Section):
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
     )
+
+    labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
+    taints: Taints = Field(default=(), description="taints of these machines' nodes, beside OpenShift's own")
 
     @field_validator("count", mode="before")
     @classmethod
@@ -58,6 +62,8 @@ class Workers(Section):
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of workers, after those of boot.kernelArguments"
     )
+    labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
+    taints: Taints = Field(default=(), description="taints of these machines' nodes")
 
 
 class Reprovision(Section):

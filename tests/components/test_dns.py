@@ -19,7 +19,11 @@ _WORKERS = {f"w-0.{_DOMAIN}": "203.0.113.9"}
 
 
 def _made(
-    *, zone: str | None = "facility.test", api_address: str | None = None, reverse_zones: Sequence[str] = ()
+    *,
+    zone: str | None = "facility.test",
+    api_address: str | None = None,
+    reverse_zones: Sequence[str] = (),
+    ipv6: dict[str, str] | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     def program() -> None:
         dns = ClusterDns(
@@ -32,6 +36,7 @@ def _made(
                 workers=_WORKERS,
                 bootstrap=(f"bootstrap.{_DOMAIN}", pulumi.Output.from_input("198.51.100.201")),
                 api_address=api_address,
+                ipv6=ipv6 or {},
                 reverse_zones=reverse_zones,
             ),
         )
@@ -89,6 +94,20 @@ def test_reverse_zones_get_all_addresses_and_keep_theirs() -> None:
         assert _records(recorder, temporary) == {"201.100.51.198.in-addr.arpa PTR": [f"bootstrap.{_DOMAIN}"]}
     pointers = [record for record in outputs["withdrawn"] if record["type"] == "PTR"]
     assert [record["zone"] for record in pointers] == list(zones)
+
+
+def test_both_families_have_pointers_in_their_zones() -> None:
+    zone = "8.b.d.0.1.0.0.2.ip6.arpa"
+    names = {
+        name: f"2001:db8::{number}" for number, name in enumerate((f"api.{_DOMAIN}", *_CONTROL_PLANE, *_WORKERS), 1)
+    }
+    recorder, outputs = _made(api_address="198.51.100.77", reverse_zones=[zone], ipv6=names)
+    pointers = _records(recorder, f"dns-reverse-records-{zone}")
+    assert {each for each in pointers if each.endswith("ip6.arpa PTR")} == {
+        f"{reverse_name(address)} PTR" for address in names.values()
+    }
+    assert f"w-0.{_DOMAIN}. AAAA 2001:db8::5" in outputs["needed"]
+    assert f"api.{_DOMAIN}. AAAA 2001:db8::1" in outputs["needed"]
 
 
 def test_round_robin_gives_the_api_no_reverse_record() -> None:

@@ -22,7 +22,7 @@ if [ "$1" = version ]; then
     echo "built from commit 0000000"
     exit "${FAKE_VERSION_CODE:-0}"
 fi
-echo "$1 $2 $3" >>"$0.asked"
+echo "$1 $2 $3 $OPENSHIFT_INSTALL_RELEASE_IMAGE_OVERRIDE" | sed 's/ $//' >>"$0.asked"
 cd "$4" || exit 9
 [ -e openshift ] || { pwd; stat -c %a .; ls -A; stat -c %a install-config.yaml; } >"$0.found"
 cp install-config.yaml "$0.config"
@@ -186,6 +186,15 @@ def test_half_of_the_assets_is_a_failure(installer: Path, tmp_path: Path, monkey
         _create(installer, tmp_path / "work")
     assert caught.value.code == 4
     assert not (tmp_path / "work").exists()
+
+
+def test_another_release_image_is_handed_over(installer: Path, tmp_path: Path) -> None:
+    image = "mirror.test/release@sha256:1"
+    create(
+        installer=str(installer), version="4.21.3", install_config=_CONFIG, work_directory=tmp_path / "work",
+        release_image=image,
+    )  # fmt: skip
+    assert _beside(installer, "asked") == f"create ignition-configs --dir {image}\n"
 
 
 def _run(request: Any) -> subprocess.CompletedProcess[str]:

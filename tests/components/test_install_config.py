@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from metal_ipi.components.endpoints.records import api_records, bootstrap_records, ingress_records
+from metal_ipi.components.endpoints.records import Host, api_records, bootstrap_records, ingress_records
 from metal_ipi.components.install.install_config import InstallConfigError, install_config
 from tests import golden
 
@@ -76,12 +76,16 @@ def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:
     assert caught.value.__suppress_context__
 
 
-def _listed(workers: int) -> str:
-    control_plane = {f"lab-control-plane-{n}.{_DOMAIN}": f"198.51.100.{2 * n + 1}" for n in range(3)}
-    others = {f"lab-worker-{n}.{_DOMAIN}": f"198.51.100.{2 * n + 101}" for n in range(workers)}
+def _host(number: int, ipv6: str) -> Host[str]:
+    return Host(ipv4=f"198.51.100.{number}", ipv6=f"{ipv6}{number}" if ipv6 else None)
+
+
+def _listed(workers: int, ipv6: str) -> str:
+    control_plane = {f"lab-control-plane-{n}.{_DOMAIN}": _host(2 * n + 1, ipv6) for n in range(3)}
+    others = {f"lab-worker-{n}.{_DOMAIN}": _host(2 * n + 101, ipv6) for n in range(workers)}
     api = api_records(domain=_DOMAIN, control_plane=control_plane)
     ingress = ingress_records(domain=_DOMAIN, control_plane=control_plane, workers=others)
-    temporary = bootstrap_records(domain=_DOMAIN, node=f"lab-bootstrap.{_DOMAIN}", address="198.51.100.201")
+    temporary = bootstrap_records(domain=_DOMAIN, node=f"lab-bootstrap.{_DOMAIN}", address=_host(201, ipv6))
     return "".join(
         f"; {title}\n" + "".join(f"{record.name} {record.type} {' '.join(record.values)}\n" for record in records)
         for title, records in (
@@ -92,9 +96,11 @@ def _listed(workers: int) -> str:
     )
 
 
-@pytest.mark.parametrize("workers", [2, 0])
-def test_dns_records(workers: int) -> None:
-    golden.check(f"dns-{workers}-workers.txt", _listed(workers))
+@pytest.mark.parametrize(
+    ("workers", "ipv6", "name"), [(2, "", "2-workers"), (0, "", "0-workers"), (2, "2001:db8::", "dual-stack")]
+)
+def test_dns_records(workers: int, ipv6: str, name: str) -> None:
+    golden.check(f"dns-{name}.txt", _listed(workers, ipv6))
 
 
 def test_the_pull_secret_is_one_text_and_not_a_tree() -> None:

@@ -11,9 +11,12 @@ import pytest
 
 from lab import setup
 from metal_ipi.components.boot.bond import VlanInterface, bond_files
+from metal_ipi.components.boot.network import StaticIpv6
 from tests.components.test_installer import NETWORK
 
 _LIBRARY = setup.Package("libnm0", "/usr/lib/x86_64-linux-gnu/libnm.so.0")
+_IPV6 = StaticIpv6(address="2001:db8:64::61", gateway="2001:db8:64::1", prefix=64)
+_BOTH = dataclasses.replace(NETWORK, ipv6=_IPV6)
 _BONDS = bond_files([VlanInterface(name="storage", vlan=1000, address="192.0.2.3/26")], ["eno*", "enp*"])
 
 
@@ -43,6 +46,27 @@ def test_networkmanager_reads_all_of_it() -> None:
         "'method': <'disabled'>",
     ):
         assert part in read.stdout
+
+
+@pytest.mark.usefixtures("libnm")
+def test_networkmanager_reads_both_families() -> None:
+    read = _read(_BOTH.profile.text)
+    assert read.returncode == 0, read.stderr
+    for part in (
+        "'ipv4': {'address-data': <[{'address': <'192.0.2.97'>, 'prefix': <uint32 24>}]>",
+        "'address-data': <[{'address': <'2001:db8:64::61'>, 'prefix': <uint32 64>}]>",
+        "'gateway': <'2001:db8:64::1'>, 'may-fail': <false>, 'method': <'manual'>",
+    ):
+        assert part in read.stdout
+
+
+def test_a_live_system_is_told_both_families() -> None:
+    """dracut.cmdline(7): IPv6 addresses in brackets; the mask is a prefix length."""
+    assert [each for each in _BOTH.arguments if each.startswith("ip=")] == [
+        f"ip=192.0.2.97::192.0.2.1:255.255.255.0:{NETWORK.hostname}:eno1:none",
+        f"ip=[2001:db8:64::61]::[2001:db8:64::1]:64:{NETWORK.hostname}:eno1:none",
+    ]
+    assert "2001:db8:64::61/64, gateway 2001:db8:64::1" in _BOTH.told
 
 
 @pytest.mark.usefixtures("libnm")

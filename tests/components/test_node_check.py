@@ -316,6 +316,34 @@ def test_bonds_and_vlans_must_be_there(node: Node, links: tuple[str, ...], faili
     assert result.returncode == bool(failing), result.stderr
 
 
+_NONE, _OWN, _GATEWAY = "0" * 32, "20010db8006400000000000000000061", "20010db8006400000000000000000001"
+_WAY = f"{_NONE} 00 {_NONE} 00 {_GATEWAY} 00000400 00000001 00000000 00000003    br-ex\n"
+_NO_WAY = f"{_NONE} 00 {_NONE} 00 {_NONE} ffffffff 00000001 00000000 00200200       lo\n"
+
+
+@runs_scripts
+@pytest.mark.parametrize(
+    ("address", "route", "failing"),
+    [
+        (f"{_OWN} 05 40 00 80    br-ex\n", _WAY, {}),
+        (f"{_OWN} 05 40 00 c8    br-ex\n", _WAY, {"ipv6-address": "tentative or a duplicate (flags 0xc8)"}),
+        (f"{_GATEWAY} 05 40 00 80    br-ex\n", _WAY, {"ipv6-address": "absent"}),
+        (f"{_OWN} 05 40 00 80    br-ex\n", _NO_WAY, {"ipv6-route": "no IPv6 default route"}),
+    ],
+)
+def test_with_dual_stack_there_are_an_ipv6_address_and_a_default_route(
+    node: Node, address: str, route: str, failing: dict[str, str]
+) -> None:
+    node.write("proc/net/if_inet6", f"{_NONE[1:]}1 01 80 10 80       lo\n{address}")
+    near = f"{_OWN[:16]:0<32} 40 {_NONE} 00 {_NONE} 00000100 00000001 00000000 00000001    br-ex\n"
+    node.write("proc/net/ipv6_route", near + route)
+    result = node.check(dataclasses.replace(_EXPECTATION, ipv6="2001:db8:64::61"))
+    assert result.returncode == (1 if failing else 0), result.stderr
+    for name in ("ipv6-address", "ipv6-route"):
+        assert _statuses(result.stdout)[name][0] == ("failed" if name in failing else "passed")
+        assert failing.get(name, "") in result.stderr
+
+
 @runs_scripts
 def test_what_a_node_says_cannot_break_the_lines(node: Node) -> None:
     node.write("etc/.ignition-result.json", '"userConfigProvided":true a\tb\nhostname\tpassed\tx' + "y" * 500)

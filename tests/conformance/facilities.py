@@ -83,6 +83,10 @@ OWN_FIELDS: dict[str, Any] = {
     "other": {"publish": "External"},
 }
 """Each field that a site may say under the installer's own names."""
+BOTH_FAMILIES: dict[str, Any] = {
+    "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}, {"cidr": "fd01::/48", "hostPrefix": 64}],
+    "serviceNetwork": ["172.30.0.0/16", "fd02::/112"],
+}
 MACHINE_CONFIG: dict[str, Any] = {
     "ntpServers": ["ntp.example.com", "192.0.2.123"],
     "extensions": ["usbguard", "kerberos"],
@@ -117,11 +121,16 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         platform__servers=[{**_SERVER, "bmc": {"address": "https://10.0.0.11"}}],
         **_STATIC,
     ),
-    "beside": rack_text(platform__servers=[SERVERS[2], SERVERS[4]], **_STATIC),
+    "beside": rack_text(
+        platform__ipv6={"network": "2001:db8:64::/64", "gateway": "2001:db8:64::1"},
+        platform__servers=[{**SERVERS[each], "ipv6Address": f"2001:db8:64::1{each}"} for each in (2, 4)],
+        installConfig={"networking": BOTH_FAMILIES},
+        **_STATIC,
+    ),
 }
 """3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0, 4 +
 0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
-worker beside it. All are installed to disk."""
+worker beside it, of both families. All are installed to disk."""
 MASTERS, WORKERS = (
     dict(zip(SETTINGS, counts, strict=True)) for counts in ((3, 3, 4, 5, 3, 3, 1, 1), (2, 0, 0, 2, 2, 2, 0, 1))
 )

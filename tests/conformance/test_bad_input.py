@@ -76,6 +76,7 @@ def _join(network: str, **others: object) -> Bad:
 
 
 _PODS = {"cidr": "10.128.0.0/14", "hostPrefix": 23}
+_PODS_IPV6 = {"cidr": "fd01::/48", "hostPrefix": 64}
 _SERVICES = "172.30.0.0/16"
 
 
@@ -136,6 +137,55 @@ BAD = {
             "too large": (["172.0.0.0/8"], "must be /12 or greater"),
         }.items()
     },
+    **{
+        f"dual stack with {what}": _own(
+            "networking.serviceNetwork",
+            services,
+            says=says,
+            at=at,
+            networking__clusterNetwork=[_PODS, *pods],
+        )
+        for what, (services, pods, says, at) in {
+            "no pods of IPv6": (
+                [_SERVICES, "fd02::/112"],
+                [],
+                "networking.clusterNetwork",
+                "networking.clusterNetwork",
+            ),
+            "services of IPv6 first": (["fd02::/112", _SERVICES], [_PODS_IPV6], "IPv4 addresses must be listed", ""),
+            "two services' networks of IPv6": (
+                ["fd02::/112", "fd03::/112", _SERVICES],
+                [_PODS_IPV6],
+                "provide two",
+                "",
+            ),
+            "pods of another prefix": (
+                [_SERVICES, "fd02::/112"],
+                [{**_PODS_IPV6, "hostPrefix": 80}],
+                "prefix must be 64 for IPv6",
+                "networking.clusterNetwork",
+            ),
+            "services of a /64": ([_SERVICES, "fd02::/64"], [_PODS_IPV6], "should be /112", ""),
+            "services where OVN's routers are": (
+                [_SERVICES, "fd98::/112"],
+                [_PODS_IPV6],
+                "default internal subnet fd98::/64",
+                "networking",
+            ),
+        }.items()
+    },
+    "dual stack with no machines of IPv6": Bad(
+        installer={
+            "networking.serviceNetwork": [_SERVICES, "fd02::/112"],
+            "networking.clusterNetwork": [_PODS, _PODS_IPV6],
+        },
+        says="networking.machineNetwork: Invalid value",
+        settings={
+            "installConfig__networking__serviceNetwork": [_SERVICES, "fd02::/112"],
+            "installConfig__networking__clusterNetwork": [_PODS, _PODS_IPV6],
+        },
+        problem="platform.ipv6",
+    ),
     "services where OVN's routers are": _own(
         "networking.serviceNetwork", ["100.64.0.0/16"], says="OVNKubernetes default internal subnet", at="networking"
     ),

@@ -50,6 +50,10 @@ def _network(*interfaces: dict[str, Any], **more: Any) -> HostNetwork:
     return dataclasses.replace(_bonded(), cards={"eno1": _EN1, "eno2": _EN2}, state=state)
 
 
+def _way(destination: str, gateway: str) -> dict[str, Any]:
+    return {"destination": destination, "next-hop-address": gateway, "next-hop-interface": "eno1"}
+
+
 def _told(made: Keyfiles) -> str:
     texts = {"live": made.live, "installed": made.installed}
     return "".join(f"==> {kind} {name}\n{text}" for kind, files in texts.items() for name, text in files.items())
@@ -78,6 +82,17 @@ def _cases() -> dict[str, HostNetwork]:
                 "routes": {"config": [route, {**route, "table-id": 200}]},
                 "route-rules": {"config": [rule]},
                 "dns-resolver": {"config": {"server": ["192.0.2.53"], "search": ["example.com"]}},
+            },
+        ),
+        "both-families": _network(
+            {
+                **_CARD,
+                "ipv4": static,
+                "ipv6": {"enabled": True, "address": [{"ip": "2001:db8:64::61", "prefix-length": 64}]},
+            },
+            **{
+                "routes": {"config": [_way("0.0.0.0/0", "192.0.2.1"), _way("::/0", "2001:db8:64::1")]},
+                "dns-resolver": {"config": {"server": ["192.0.2.53"]}},
             },
         ),
         "bridge": _network(

@@ -12,7 +12,7 @@ import yaml
 from lab.openshift.real import RELEASE
 from metal_ipi.components.install.driver import refusal
 from tests.conformance.conftest import Made
-from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
+from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, BOTH_FAMILIES, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
 
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
 _SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
@@ -77,6 +77,14 @@ def test_what_a_site_says_stands_in_the_manifests(made: Made) -> None:
     assert status["cpuPartitioning"] == "AllNodes"
     config = yaml.safe_load(site.manifest("cluster-config.yaml")["data"]["install-config"])
     assert config["publish"] == "External"
+
+
+def test_both_families_stand_in_the_manifests(made: Made) -> None:
+    facility = made("beside")
+    network = facility.manifest("cluster-network-02-config.yml")["spec"]
+    assert {name: network[name] for name in BOTH_FAMILIES} == BOTH_FAMILIES
+    config = yaml.safe_load(facility.manifest("cluster-config.yaml")["data"]["install-config"])
+    assert config["networking"]["machineNetwork"] == [{"cidr": "192.0.2.0/24"}, {"cidr": "2001:db8:64::/64"}]
 
 
 def test_an_unknown_field_would_be_such_a_warning(made: Made, installer: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 python -m tests.end_to_end.kubernetes_user KUBECONFIG nodes           name → Ready, roles and taints, as JSON
 python -m tests.end_to_end.kubernetes_user KUBECONFIG apply OBJECT    server-side apply; status and message of a refusal
 python -m tests.end_to_end.kubernetes_user KUBECONFIG get PATH        one object, as JSON
+python -m tests.end_to_end.kubernetes_user KUBECONFIG merge PATH CHANGE   a merge patch of one object
 python -m tests.end_to_end.kubernetes_user KUBECONFIG version         gitVersion
 """
 
@@ -55,6 +56,11 @@ def main() -> None:
             answer = apply(json.loads(text))
         case ["get", path]:
             answer = official.client.ApiClient().call_api(path, "GET", response_type="object")[0]
+        case ["merge", path, text]:
+            headers = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
+            answer = official.client.ApiClient().call_api(
+                path, "PATCH", header_params=headers, body=json.loads(text), response_type="object"
+            )[0]
         case ["version"]:
             answer = official.client.VersionApi().get_code().git_version
         case _:

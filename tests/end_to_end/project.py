@@ -205,8 +205,11 @@ class Project:
         document: Any = yaml.safe_load(self._own.read_text())
         servers = stackfile.rack(document)
         rack = ["--rack", str(servers)] if servers else []
-        small = ["--small-kubernetes"] if stackfile.wants_small_kubernetes(document) else []
-        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack, *small]
+        more = ["--small-kubernetes"] if stackfile.wants_small_kubernetes(document) else []
+        more += ["--disconnected"] if stackfile.is_disconnected(document) else []
+        more += ["--day-two"] if stackfile.has_day_two(document) else []
+        more += ["--openshift", stackfile.lab_installer(document)]
+        command = [str(self.root / ".venv/bin/python"), "-m", "lab", "up", "--machines", self.machines, *rack, *more]
         done = Run(self.root, [*command, "--state", str(self.layout.state)], self.environment()).wait()
         assert done.status == 0, done.text
 

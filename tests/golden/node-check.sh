@@ -112,6 +112,30 @@ found=${number%%[!0-9]*}/${parent%%[!A-Za-z0-9_.-]*}
 fi
 expect "link $name" "$found" "${link#*=}"
 done
+if [ -n "${EXPECTED_IPV6-}" ]; then
+found=absent
+while read -r address _ _ _ flags device; do
+[ "$address" = "$EXPECTED_IPV6" ] || continue
+found="on $device"
+[ $((0x$flags & 0x48)) = 0 ] || found="$found, tentative or a duplicate (flags 0x$flags)"
+done </proc/net/if_inet6
+case $found in
+*,* | absent) report ipv6-address failed "$found" "no interface has $EXPECTED_IPV6 for its own: $found" ;;
+*) report ipv6-address passed "$found" ;;
+esac
+route=absent
+while read -r _ bits _ _ gateway _ _ _ _ device; do
+case $bits$device in
+00lo) ;; # it says that there is none
+00*) route="via $gateway on $device" ;;
+esac
+done </proc/net/ipv6_route
+if [ "$route" = absent ]; then
+report ipv6-route failed "$route" 'there is no IPv6 default route: the kubelet will choose no IPv6 address'
+else
+report ipv6-route passed "$route"
+fi
+fi
 read -r hostname </proc/sys/kernel/hostname
 expect hostname "$hostname" "$EXPECTED_HOSTNAME"
 look_up /etc/os-release OSTREE_VERSION

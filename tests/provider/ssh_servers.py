@@ -29,6 +29,7 @@ async def node(
     host_key: asyncssh.SSHKey,
     client_key: asyncssh.SSHKey,
     *,
+    address: str = "127.0.0.1",
     port: int = 0,
     console: str = "",
     journal: str = "",
@@ -59,7 +60,7 @@ async def node(
         process.exit(status)
 
     server = await asyncssh.listen(
-        "127.0.0.1",
+        address,
         port,
         server_host_keys=[host_key],
         authorized_client_keys=asyncssh.import_authorized_keys(public(client_key)),

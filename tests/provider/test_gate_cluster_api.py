@@ -61,7 +61,7 @@ async def test_a_machine_that_is_waited_for_is_named_with_its_condition(cluster:
         await _up(cluster)
 
 
-@pytest.mark.parametrize("reason", ["ServerTaken", "SettingsInvalid"])
+@pytest.mark.parametrize("reason", ["ServerRefused", "SettingsRefused"])
 async def test_what_waiting_does_not_mend_fails_at_once(cluster: FakeCluster, reason: str) -> None:
     _hub(cluster, 0, MetalIpiMachine=_condition("Ready", "False", reason, "it is another's"))
     with pytest.raises(GateFailed, match=rf"failed after 0 s(.|\n)*MetalIpiMachine one: {reason}: it is another's"):

@@ -15,6 +15,7 @@ import pytest
 
 from metal_ipi.provider.errors import GateFailed
 from metal_ipi.provider.gates import ssh as gates_ssh
+from metal_ipi.provider.gates import ssh_reachable
 from metal_ipi.provider.gates.causes import recognise
 from metal_ipi.provider.gates.first_boot import QUESTION
 from metal_ipi.provider.gates.ssh_reachable import ignition_failure
@@ -54,6 +55,33 @@ async def test_a_late_node_is_waited_for_and_named() -> None:
             state = await waiting
     assert "waiting for late (connection refused), 0 s" in it.harness.log.messages
     assert "early after" in state["observed"] and "late after" in state["observed"]
+
+
+async def test_a_node_of_both_families_answers_at_both() -> None:
+    it = await resource()
+    async with ssh.node(HOST, CLIENT) as port:
+        wanted = gate([node("both", port, ipv6="::1")], 600)
+        waiting = asyncio.ensure_future(it.up(wanted))
+        await until(lambda: bool(it.harness.log.messages))
+        async with ssh.node(HOST, CLIENT, address="::1", port=port):
+            state = await waiting
+    assert "waiting for both (at ::1: connection refused), 0 s" in it.harness.log.messages
+    assert state["observed"].startswith("both after") and "not tried" not in state["observed"]
+
+
+async def test_another_machine_at_the_ipv6_address_is_fatal() -> None:
+    it = await resource()
+    async with ssh.node(HOST, CLIENT) as port, ssh.node(ssh.key(), CLIENT, address="::1", port=port):
+        with pytest.raises(GateFailed, match="another machine answers at this address"):
+            await it.up(gate([node("both", port, ipv6="::1")]))
+
+
+async def test_without_a_route_the_ipv6_address_is_not_tried_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh_reachable, "has_route", lambda address: False)  # pyright: ignore
+    it = await resource()
+    async with ssh.node(HOST, CLIENT) as port:
+        state = await it.up(gate([node("both", port, ipv6="2001:db8::1")]))
+    assert "not tried at IPv6, for there is no route from here: both" in state["observed"]
 
 
 @pytest.mark.parametrize(

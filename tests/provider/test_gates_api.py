@@ -188,6 +188,18 @@ async def test_a_control_plane_that_grew_has_to_have_its_members(cluster: FakeCl
         assert told in (await up(wanted)).state["observed"]
 
 
+async def test_with_dual_stack_a_node_has_addresses_of_both_families(cluster: FakeCluster) -> None:
+    cluster.answers[REQUESTS] = (404, {})
+    wanted = gate("nodes-ready", cluster.spec(names=["a"], addresses={"a": ["10.0.0.1", "2001:db8::1"]}), timeout=1)
+    joined = node("a")
+    joined["status"]["addresses"] = [{"type": "InternalIP", "address": "10.0.0.1"}]
+    cluster.answers[NODES] = (200, {"items": [joined]})
+    with pytest.raises(GateFailed, match=r"it has no address 2001:db8::1 yet, only 10\.0\.0\.1"):
+        await up(wanted)
+    joined["status"]["addresses"].append({"type": "InternalIP", "address": "2001:db8::1"})
+    assert (await up(wanted)).state["observed"] == "Ready: a"
+
+
 async def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None:
     def spec(machine: str, address: str) -> dict[str, Any]:
         nodes = [{"name": "a", "machineId": machine, "address": address, "hostKey": "ssh-ed25519 AAAA"}]

@@ -115,6 +115,20 @@ METALLB = {
     "kubernetes:metallb.io/v1beta1:L2Advertisement",
     "kubernetes:metallb.io/v1beta2:BGPPeer",
 }
+DAY_TWO = {
+    "metal-ipi:addons:Operators",
+    "metal-ipi:addons:ImageRegistry",
+    "metal-ipi:index:NodeMarks",
+    "kubernetes:core/v1:PersistentVolumeClaim",
+    "kubernetes:lvm.topolvm.io/v1alpha1:LVMCluster",
+    "kubernetes:nmstate.io/v1:NMState",
+    "kubernetes:nmstate.io/v1:NodeNetworkConfigurationPolicy",
+    "kubernetes:fence-agents-remediation.medik8s.io/v1alpha1:FenceAgentsRemediationTemplate",
+    "kubernetes:remediation.medik8s.io/v1alpha1:NodeHealthCheck",
+    "kubernetes:example.com/v1:Widget",
+    "kubernetes:example.facility.test/v1:Widget",
+    "kubernetes:imageregistry.operator.openshift.io/v1:ConfigPatch",
+}
 CALLS = {
     "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors": _neighbours,
     "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest": _request_found,
@@ -166,6 +180,7 @@ ANSWERS = {
         component: lambda args: {}
         for component in (
             *METALLB,
+            *DAY_TWO,
             "metal-ipi:endpoints:MetalLb",
             "metal-ipi:machines:EquinixMetal",
             "metal-ipi:machines:EquinixMetalMachine",

@@ -130,6 +130,7 @@ def test_a_rehearsal_needs_no_hub() -> None:
         ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
         ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
+        ({"dayTwo": {"lvmStorage": {}}}, "dayTwo", "install no operators"),
         ({"clusterApi": {"hub": {"kubeconfig": "x"}}}, "clusterApi.hub.kubeconfig", "within itself"),
         (
             {"serviceAddresses": {"type": "metallb-l2", "pools": [{"name": "a", "addresses": ["192.0.2.64/28"]}]}},

@@ -117,7 +117,7 @@ def test_registries_are_asked_where_there_are_mirrors_or_that_is_wanted() -> Non
         (
             {"networking": {"serviceNetwork": ["172.30.0.0/255.255.0.0"]}},
             "networking.serviceNetwork[0]",
-            "it is no IPv4",
+            "it is no network",
         ),
         ({"proxy": {"httpProxy": "http://192.0.2.7:0"}}, "proxy.httpProxy", "it is no URL of a proxy"),
         ({"proxy": {"httpProxy": "http://u:p^w@192.0.2.7"}}, "proxy.httpProxy", "it is no URL of a proxy"),

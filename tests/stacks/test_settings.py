@@ -87,6 +87,8 @@ def test_a_complete_configuration_is_taken() -> None:
     assert settings.platform.auth_token == SecretStr("t0ken")
 
 
+_DISK = "/dev/disk/by-id/nvme-1"
+
 _WRONG: list[tuple[str, Any, str, str, str]] = [
     # setting, value, where the problem is, why, remedy
     ("clusterName", "Lab_1", "clusterName", "it is no DNS label", "use up to 54 of a-z, 0-9 and '-'"),
@@ -208,7 +210,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("apiAddress", {"type": "kube-vip", "image": "host:5000/kube-vip"}, "apiAddress.image", "not pinned", "v0.9.2"),
     ("apiAddress", {"type": "kube-vip", "image": "x'$(reboot)':1"}, "apiAddress.image", "no name of an", "v0.9.2"),
     ("apiAddress", {"type": "external", "address": "192.0.2.1", "image": "x:1"}, "apiAddress.image",
-     "there is no such setting", "remove it; known here: address, type"),
+     "there is no such setting", "remove it; known here: address, ipv6Address"),
     ("apiAddress", {"type": "kube-vip", "mode": "arp"}, "apiAddress.address", "reserved addresses are routed", "give"),
     ("apiAddress", {"type": "kube-vip", "mode": "arp", "address": "192.0.2.9", "interface": "bond 0"},
      "apiAddress.interface", "it is no name of an interface", "e.g. bond0.10"),
@@ -248,6 +250,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("artifacts.bootBaseUrl", "tftp://boot/x", "artifacts.bootBaseUrl", "it is no http(s) URL", "the firmware"),
     ("install.distribution", "rke", "install.distribution", "it should be 'openshift' or 'okd'", "openshift or okd"),
     ("install.pullSecret", "hunter2", "install.pullSecret", 'JSON with an object "auths"', "console.redhat.com"),
+    ("install.releaseImage", "quay.io/a/b:4.19", "install.releaseImage", "no image by its digest", "oc adm release"),
     ("install.pullSecret", '{"auths":[]}', "install.pullSecret", "it is no pull secret", "--secret"),
     ("ssh", {"authorizedKeys": ["ssh-dss AAAA"]}, "ssh.authorizedKeys", "no SSH public key", "content of a .pub file"),
     ("ssh", {"authorizedKeys": ["ssh-ed25519"]}, "ssh.authorizedKeys", "no SSH public key",
@@ -307,6 +310,68 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
             ({"containerStorage": {"device": "/dev/sdb"}}, "containerStorage.device", "kernel names", "a stable name"),
         )
     ),
+    *(
+        (role, {"labels": {key: value}}, f"{role}.labels{at}", why, remedy)
+        for role in ("controlPlane", "workers")
+        for key, value, at, why, remedy in (
+            ("a b", "x", ".a b.[key]", "it is no key of labels", "a domain before it"),
+            ("Example.com/x", "x", ".Example.com/x.[key]", "it is no key of labels", "example.com/rack"),
+            ("kubernetes.io/hostname", "x", ".kubernetes.io/hostname.[key]", "kubelets set this", "another key"),
+            ("a", "-x", ".a", "it is no value of labels", "beginning and ending with"),
+        )
+    ),
+    ("workers", {"taints": [{"key": "a"}]}, "workers.taints[0].effect", "it is required", "pulumi config set"),
+    ("workers", {"taints": [{"key": "a", "effect": "Never"}]}, "workers.taints[0].effect", "it should be 'NoSchedule'",
+     "no new pods"),
+    ("workers", {"taints": [{"key": "node.kubernetes.io/x", "effect": "NoExecute"}]}, "workers.taints[0].key",
+     "Kubernetes sets and removes this taint", "another key"),
+    ("workers", {"taints": [{"key": "a", "value": "x y", "effect": "NoExecute"}]}, "workers.taints[0].value",
+     "it is no value of labels", "or nothing"),
+    ("workers", {"taints": [{"key": "a", "value": value, "effect": "NoExecute"} for value in "xy"]}, "workers.taints",
+     "a with NoExecute stands twice", "leave one of them"),
+    *(
+        ("dayTwo", value, f"dayTwo.{where}", why, remedy)
+        for value, where, why, remedy in (
+            ({"catalog": "Red Hat"}, "catalog", "it is no name of a package", "oc get packagemanifests"),
+            ({"lvmStorage": {}}, "lvmStorage.disks", "it is required", "pulumi config set"),
+            ({"lvmStorage": {"disks": []}}, "lvmStorage.disks", "it lists no disk", "take all that are empty"),
+            ({"lvmStorage": {"disks": ["/dev/sdb"]}}, "lvmStorage.disks[0]", "kernel names", "a stable name"),
+            ({"lvmStorage": {"disks": [_DISK, _DISK]}}, "lvmStorage.disks", "a disk stands twice", "leave it once"),
+            ({"lvmStorage": {"disks": [_DISK], "deviceClass": "VG"}}, "lvmStorage.deviceClass", "no object", "a-z"),
+            ({"lvmStorage": {"disks": [_DISK], "channel": "stable 4"}}, "lvmStorage.channel", "no name of a channel",
+             "oc get packagemanifest"),
+            ({"lvmStorage": {"disks": [_DISK], "thinPool": {"sizePercent": 9}}}, "lvmStorage.thinPool.sizePercent",
+             "greater than or equal to 10", "percent"),
+            ({"lvmStorage": {"disks": [_DISK], "thinPool": {"overprovisionRatio": 101}}},
+             "lvmStorage.thinPool.overprovisionRatio", "less than or equal to 100", "how many times"),
+            ({"nmState": {"policies": [{"name": "a", "desiredState": {}}]}}, "nmState.policies[0].desiredState",
+             "it is empty", "say what is to change"),
+            ({"nmState": {"policies": [{"name": "a", "desiredState": {"interface": []}}]}},
+             "nmState.policies[0].desiredState", "interface is no part", "give dns-resolver, interfaces"),
+            ({"nmState": {"policies": [{"name": "a", "desiredState": {"routes": {}}}] * 2}}, "nmState.policies",
+             "two policies have the same name", "a name of its own"),
+            ({"operators": [{"package": "x"}]}, "operators[0].namespace", "it is required", "pulumi config set"),
+            ({"operators": [{"package": "x", "namespace": "openshift-operators"}]}, "operators[0].namespace",
+             "the cluster's own", "one of its own"),
+            ({"operators": [{"package": "x", "namespace": "kube-system"}]}, "operators[0].namespace",
+             "the cluster's own", "one of its own"),
+            ({"operators": [{"package": "x", "namespace": "x", "startingCsv": "x"}]}, "operators[0].startingCsv",
+             "it is no name of a ClusterServiceVersion", "lvms-operator.v4.19.0"),
+            ({"operators": [{"package": "x", "namespace": "x", "objects": [{}]}]}, "operators[0].objects[0]",
+             "file and manifest are one or the other", "set file, or manifest"),
+            ({"operators": [{"package": "x", "namespace": "x", "objects": [{"file": "a", "waitFor": "Ready"}]}]},
+             "operators[0].objects[0].waitFor", "it is nothing that can be waited for", "condition=<type>"),
+            ({"registry": {"type": "nfs"}}, "registry.type", "it names none of the kinds", "'claim', 's3'"),
+            ({"registry": {"type": "claim", "size": 0}}, "registry.size", "greater than or equal to 1", "GiB"),
+            ({"registry": {"type": "claim", "storageClass": "A"}}, "registry.storageClass", "no object", "a-z"),
+            ({"registry": {"type": "s3", "bucket": "B", "accessKeyId": "a", "secretAccessKey": "b"}},
+             "registry.bucket", "it is no bucket's name", "use up to 63"),
+            ({"registry": {"type": "s3", "bucket": "b", "accessKeyId": "a"}}, "registry.secretAccessKey",
+             "only a rehearsal can do without it", "--secret"),
+            ({"registry": {"type": "empty-dir", "size": 1}}, "registry.size", "there is no such setting", "remove it"),
+        )
+    ),
+    ("timeouts", {"dayTwo": 0}, "timeouts.dayTwo", "greater than or equal to 1", "until an operator"),
     ("lab", {"machines": "docker"}, "lab.machines", "it should be 'libvirt' or 'simulated'", "libvirt (emulated)"),
     ("rehearsal", "yes", "rehearsal", "it should be a valid boolean", "an offline preview"),
     ("platfrom", {"metro": "da"}, "platfrom", "there is no such setting", "did you mean 'platform'?"),

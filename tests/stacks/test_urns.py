@@ -10,7 +10,7 @@ from tests.stacks.answers import declared
 _SERVICES = {"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 4}]}
 
 
-@pytest.mark.parametrize("stack", ["da11", "five", "lab", "rack7"])
+@pytest.mark.parametrize("stack", ["da11", "disconnected", "five", "lab", "rack7", "storage"])
 def test_urns_of_the_committed_stacks(stack: str) -> None:
     recorder = declared(stack, preview=True)
     urns = sorted(recorder.urn(args.name) for args in recorder.resources)

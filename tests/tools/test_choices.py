@@ -48,7 +48,13 @@ def test_the_command_line_counts_before_the_stack_file(layout: Layout) -> None:
 def test_the_lab_of_a_stack(layout: Layout) -> None:
     found = choices.lab(layout, Asked(machines="simulated"), DOCUMENT)
     assert found == Wanted(
-        machines="simulated", installer="stand-in", rack=0, kube_vip=False, metallb=False, small_kubernetes=False
+        machines="simulated",
+        installer="stand-in",
+        rack=0,
+        kube_vip=False,
+        metallb=False,
+        day_two=False,
+        small_kubernetes=False,
     )
     assert found is not None and found.options == ["--machines", "simulated", "--openshift", "stand-in"]
     assert choices.lab(layout, NOTHING, {"config": {}}) is None, "a real facility's"

@@ -236,6 +236,19 @@ platform:
     assert (taking.settings["clusterName"], taking.settings["platform"]["bmc"]["username"]) == ("4711", "1")
 
 
+def test_dual_stack(imported: Any) -> None:
+    card = {"name": "eno1", "type": "ethernet", "state": "up", "mac-address": "52:54:00:12:34:56"}
+    card["ipv4"] = {"enabled": True, "address": [{"ip": "192.0.2.11", "prefix-length": 24}]}
+    card["ipv6"] = {"enabled": True, "address": [{"ip": "2001:db8::11", "prefix-length": 64}]}
+    networks = [{"cidr": "192.0.2.0/24"}, {"cidr": "2001:db8::/64"}]
+    balanced = {"apiVIPs": ["192.0.2.9", "2001:db8::9"], "loadBalancer": {"type": "UserManaged"}}
+    host = _host(networkConfig={"interfaces": [card]})
+    settings = imported(_config(host, baremetal=balanced, networking={"machineNetwork": networks})).settings
+    assert settings["platform"]["ipv6"] == {"network": "2001:db8::/64"}
+    assert settings["platform"]["servers"][0]["ipv6Address"] == "2001:db8::11"
+    assert settings["apiAddress"]["ipv6Address"] == "2001:db8::9"
+
+
 # --- fields --------------------------------------------------------------------------------------------------------
 
 
@@ -276,7 +289,11 @@ platform:
             "networking.machineNetwork[0].cidr",
             "192.0.2.1/24",
         ),
-        (_config(_host(), baremetal={"apiVIPs": ["192.0.2.9", "fd00::9"]}), "platform.baremetal.apiVIPs", "IPv6"),
+        (
+            _config(_host(), baremetal={"apiVIPs": ["192.0.2.9", "fd00::9"]}),
+            "platform.baremetal.apiVIPs",
+            "IPv4 address",
+        ),
         (_config(_host(), baremetal={"provisioningBridge": "x"}), "platform.baremetal.provisioningBridge", "no prov"),
         (_config(_host(), baremetal={"clusterOSImage": "x"}), "platform.baremetal.clusterOSImage", "stream metadata"),
         (
@@ -637,7 +654,7 @@ def test_what_is_wrong_or_contradicts_is_told_with_its_line_beside_what_is_missi
                 "the pods' network overlaps the services' network" in told and "servers[0].address is the same" in told
             )
         else:
-            assert f"serviceNetwork[0] = {network}\n      it is no IPv4 network" in told
+            assert f"serviceNetwork[0] = {network}\n      it is no network" in told
 
 
 def _line(file: Path, text: str) -> int:

@@ -275,14 +275,28 @@ def test_servers_of_ironic_s_are_reached_by_what_the_hubs_stack_tells() -> None:
         ({"config": {"metal-ipi:boot": {"architecture": "x86_64"}}}, "", ""),
         ({"config": {"metal-ipi:serviceAddresses": {"type": "metallb-bgp"}}}, "no catalogue", "no catalogue"),
         ({"config": {"metal-ipi:serviceAddresses": {"type": "metallb-l2", "install": True}}}, *["no catalogue"] * 2),
+        (
+            {"config": {"metal-ipi:dayTwo": {"catalog": "x"}, "metal-ipi:lab": {"kubernetes": "small"}}},
+            *["know no operators"] * 2,
+        ),
         ({"config": {"metal-ipi:serviceAddresses": {"type": "metallb-bgp", "install": False}}}, "", ""),
         ({"config": {"metal-ipi:serviceAddresses": {"type": "none"}}}, "", ""),
+        ({"config": {"metal-ipi:lab": {"disconnected": True}}}, *["is outside"] * 2),
     ],
 )
 def test_what_machines_of_a_kind_cannot_do(document: stackfile.Tree, simulated: str, libvirt: str) -> None:
     for machines, told in (("simulated", simulated), ("libvirt", libvirt)):
         found = stackfile.obstacle(document, machines)
         assert told in found.why and told and found.remedy if found else not told
+
+
+def test_a_site_that_is_disconnected_tells_of_its_registry() -> None:
+    mirror = {"registry": "mirror.test:5000", "username": "u", "password": "p", "release_image": "quay.io/r@sha256:1"}
+    found = stackfile.for_lab(LAB, {**FACTS, "mirror": mirror})
+    config = found.document["config"]
+    assert config["metal-ipi:installConfig"] == {"additionalTrustBundle": _AUTHORITY.read_text()}
+    assert config["metal-ipi:install"]["releaseImage"] == "quay.io/r@sha256:1"
+    assert found.secrets["metal-ipi:install.pullSecret"] == '{"auths": {"mirror.test:5000": {"auth": "dTpw"}}}'
 
 
 def test_a_stack_that_makes_its_project_is_told_the_organization() -> None:

@@ -11,7 +11,7 @@ from tools.importing.taking import Place, Taking
 _DEFAULT_REPLICAS = 3
 """Of a pool that says nothing (openshift/installer, pkg/types/defaults/machinepools.go)."""
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-_ONE_FAMILY = "IPv6 and dual stack are not supported"
+_NO_IPV4 = "clusters of IPv6 alone are not supported"
 # What the installer's MachineConfig for it has (pkg/asset/machines/machineconfig/hyperthreading.go).
 _WITHOUT_HYPERTHREADING = ["nosmt", "smt-enabled=off"]
 
@@ -141,13 +141,15 @@ def api_address(taking: Taking, baremetal: Place) -> None:
     first, *others = vips.value if isinstance(vips.value, list) else [vips.text]
     if balancer.text == "UserManaged":
         taking.put("apiAddress.type", "external", balancer)
+        if others:
+            taking.put("apiAddress.ipv6Address", str(others[0]), vips)
     else:
         taking.put("apiAddress.type", "kube-vip", vips)
         taking.put("apiAddress.mode", "arp")
         taking.done(balancer)
     taking.put("apiAddress.address", str(first), vips)
-    if others:
-        taking.tell(vips, f"{_ONE_FAMILY}: only {first} is taken over")
+    if others and balancer.text != "UserManaged":
+        taking.tell(vips, f"kube-vip announces an IPv4 address alone: only {first} is taken over")
 
 
 def machine_network(taking: Taking, networking: Place, prefix: int | None, gateway: str) -> None:
@@ -160,8 +162,10 @@ def machine_network(taking: Taking, networking: Place, prefix: int | None, gatew
         except ValueError:
             taking.tell(place, "it is no network", "set platform.gateway and platform.prefix")
             continue
-        if network.version == 6:
-            taking.tell(place, _ONE_FAMILY)
+        if network.version == 6 and _first_ipv4(places) is None:
+            taking.tell(place, _NO_IPV4, "add the machines' IPv4 network, and import again")
+        elif network.version == 6 and place == next(each for each in places if ":" in each.text):
+            taking.put("platform.ipv6.network", str(network), place)
         elif place != _first_ipv4(places):
             taking.tell(place, "all machines are in one network", "set platform.gateway and platform.prefix to one")
         elif not gateway:

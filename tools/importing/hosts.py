@@ -80,8 +80,12 @@ def take(taking: Taking, install: Place, agent: Place | None, sizes: Sizes) -> l
             host.network = network.read(taking, host.pick(taking, "networkConfig"))
             listed.append(host)
     alike = _are_alike(listed)
+    networks = install.below("networking").below("machineNetwork").items
+    dual_stack = len({":" in each.below("cidr").text for each in networks}) > 1
     for number, host in enumerate(listed):
         _server(taking, f"platform.servers[{number}]", host)
+        if dual_stack and host.network is not None and host.network.ipv6:
+            taking.put(f"platform.servers[{number}].ipv6Address", host.network.ipv6, host.network.place)
         _network(taking, f"platform.servers[{number}]", host, alike=alike)
     if listed:
         _sizes(taking, sizes, numbers)

@@ -21,6 +21,8 @@ class Network:
     state: NmState
     address: str = ""
     """The IPv4 address where the host is reached: of the network that the default gateway is in."""
+    ipv6: str = ""
+    """The IPv6 address of the same interface; empty where there is none, or more than one."""
     prefix: int | None = None
     gateway: str = ""
     interface: str = ""
@@ -82,11 +84,18 @@ def read(taking: Taking, place: Place | None) -> Network | None:
     elif len(own) > 1 or any(link.is_automatic for link in state.up):
         own = []  # DHCP may tell the one, or any may be it
     name, address = own[0] if own else ("", None)
+    ipv6 = [
+        str(each.ip)
+        for link in state.up
+        for each in link.addresses
+        if link.name == name and each.version == 6 and not each.is_link_local
+    ]
     return Network(
         place=place,
         tree=tree,
         state=state,
         address=str(address.ip) if address is not None else "",
+        ipv6=ipv6[0] if len(ipv6) == 1 else "",
         prefix=address.network.prefixlen if address is not None else None,
         gateway=str(gateway or ""),
         interface=name,

@@ -47,4 +47,5 @@ class EphemeralMetalMachine:
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
         self.public_ipv6 = machine.public_ipv6
+        self.ipv6: str | None = None
         self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)

@@ -75,6 +75,7 @@ class EquinixMetalMachine(pulumi.ComponentResource):
         self.public_ipv4 = device.access_public_ipv4
         self.private_ipv4 = device.access_private_ipv4
         self.public_ipv6 = device.access_public_ipv6
+        self.ipv6: str | None = None
         self.console = pulumi.Output.concat(device.id, "@sos.", device.deployed_facility, ".platformequinix.com")
         self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
 

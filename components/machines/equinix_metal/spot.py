@@ -91,6 +91,7 @@ class SpotMetalMachine(pulumi.ComponentResource):
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
         self.public_ipv6 = machine.public_ipv6
+        self.ipv6: str | None = None
         self.console = pulumi.Output.concat(machine.machine_id, "@", machine.console)
         self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
 

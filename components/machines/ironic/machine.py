@@ -13,13 +13,14 @@ from metal_ipi.provider.types import IronicMachine, MachineOrder
 class IronicServerMachine:
     """A server that was claimed."""
 
-    def __init__(self, claim: IronicMachine) -> None:
+    def __init__(self, claim: IronicMachine, ipv6: str | None) -> None:
         self.resource: pulumi.Resource = claim
         self.ordered: pulumi.Output[MachineOrder] | None = None
         self.machine_id = claim.machine_id
         self.public_ipv4 = claim.public_ipv4
         self.private_ipv4 = claim.private_ipv4
-        self.public_ipv6 = pulumi.Output.from_input("")
+        self.public_ipv6 = pulumi.Output.from_input(ipv6 or "")
+        self.ipv6 = ipv6
         # Ironic's consoles are its conductors'; none of them is read here.
         self.console = pulumi.Output.from_input("")
 

@@ -50,7 +50,7 @@ class Ironic(pulumi.ComponentResource):
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> IronicServerMachine:
         """The server that was claimed for a machine that stays."""
-        return IronicServerMachine(self._claims[args.node])
+        return IronicServerMachine(self._claims[args.node], self._args.servers[args.node].ipv6_address)
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
         """Borrow a server for the time of the installation, or make a virtual machine."""
@@ -60,7 +60,8 @@ class Ironic(pulumi.ComponentResource):
         assert self._args.lent is not None, "a server is lent where no virtual machine is made"
         server = self._args.servers[self._args.lent]
         made = lent_node(args, server, by_network=server.name in self._args.by_network)
-        return BorrowedMachine(name, made, opts, after=(*after, self._claims[self._args.lent]))
+        claim = self._claims[self._args.lent]
+        return BorrowedMachine(name, made, opts, after=(*after, claim), ipv6=server.ipv6_address)
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """None: where DHCP does not configure the network, the installer does, before userdata is read."""

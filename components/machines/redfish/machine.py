@@ -37,7 +37,8 @@ class RedfishServerMachine(pulumi.ComponentResource):
         self.machine_id = machine.machine_id
         self.public_ipv4 = machine.public_ipv4
         self.private_ipv4 = machine.private_ipv4
-        self.public_ipv6 = pulumi.Output.from_input("")
+        self.public_ipv6 = pulumi.Output.from_input(server.ipv6_address or "")
+        self.ipv6 = server.ipv6_address
         # Each vendor's BMC has a console of its own; none of them is read here.
         self.console = pulumi.Output.from_input("")
         self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})

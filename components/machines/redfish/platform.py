@@ -36,9 +36,10 @@ class Redfish(pulumi.ComponentResource):
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
         """Borrow a server for the time of the installation, or make a virtual machine."""
         rack = self._rack
-        vm = rack.bootstrap_vm
-        made = lent_server(args, rack.servers[args.node.hostname]) if vm is None else local_vm(args, vm)
-        return BorrowedMachine(name, made, opts, after=rack.after)
+        if rack.bootstrap_vm is not None:
+            return BorrowedMachine(name, local_vm(args, rack.bootstrap_vm), opts, after=rack.after)
+        server = rack.servers[args.node.hostname]
+        return BorrowedMachine(name, lent_server(args, server), opts, after=rack.after, ipv6=server.ipv6_address)
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """None: where DHCP does not configure the network, the installer does, before userdata is read."""

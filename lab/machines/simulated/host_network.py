@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.machines.base import Address
 from lab.machines.simulated.keyfile import KeyfileError, values_of
 
 _ANY = r"\d+"
@@ -29,7 +30,10 @@ _KNOWN = {
         **{"method": "manual|disabled", r"address\d": ".+", "dns": ".+", "dns-priority": _ANY, "dhcp-timeout": _ANY},
         **{r"route\d": ".+", r"route\d_options": "table=254"},
     },
-    "ipv6": {"method": "disabled", "addr-gen-mode": _ANY, "dhcp-timeout": _ANY},
+    "ipv6": {
+        **{"method": "manual|disabled", "addr-gen-mode": _ANY, "dhcp-timeout": _ANY, r"address\d": ".+"},
+        **{r"route\d": ".+", r"route\d_options": "table=254"},
+    },
 }
 
 
@@ -127,6 +131,16 @@ def populate(root: Path, cards: Mapping[str, str], found: Mapping[str, Link]) ->
         if link.vlan:
             text = f"{link.name}  VID: {link.vlan}\t REORDER_HDR: 1  dev->priv_flags: 1021\nDevice: {link.parent}"
             _write(root / "proc/net/vlan", {link.name: text})
+
+
+def populate_ipv6(root: Path, own: Address | None) -> None:
+    """What the kernel tells below /proc/net of the address of its first card, and of the way out."""
+    if own is None:
+        return
+    address, gateway = (ipaddress.IPv6Address(each).packed.hex() for each in (own.address, own.gateway))
+    zeros = "0" * 32
+    route = f"{zeros} 00 {zeros} 00 {gateway} 00000064 00000001 00000000 00000003     eth0"
+    _write(root / "proc/net", {"if_inet6": f"{address} 02 {own.prefix:02x} 00 80     eth0", "ipv6_route": route})
 
 
 def _write(directory: Path, files: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +93,27 @@ class Kernel:
                     return links
         raise BootError(f"NetworkManager: nobody answers: no profile has one of {', '.join(mine)}")
 
+    def check_ipv6(self, profiles: list[Path], own: Address | None) -> Address | None:
+        """The machine's IPv6 address, where it will have it: it is told, or its network is left to routers.
+
+        What profiles and `ip=` say of it must be what the network knows the machine by.
+        """
+        read = [keyfile.values_of(path) for path in profiles]
+        said = [(values, values.get("ipv6.method", "auto")) for values in read if "connection.master" not in values]
+        for values, method in said:
+            if method != "manual":
+                continue
+            given = next(value for key, value in values.items() if key.startswith("ipv6.address"))
+            ways = [value.split(",")[1] for value in values.values() if value.startswith("::/0,")]
+            address, _, prefix = given.partition("/")
+            return _known("NetworkManager", own, address, prefix, values.get("ipv6.gateway") or (ways or [""])[0])
+        static = [value for value in self.values("ip") if ":" in value]
+        for value in static:
+            if found := re.fullmatch(r"\[([0-9a-f:]+)\]::\[([0-9a-f:]+)\]:(\d+):[^:]*:[^:]*:none", value):
+                return _known(f"dracut: ip={value}", own, found[1], found[3], found[2])
+        left_to_routers = any(method == "auto" for _, method in said) if said else not static
+        return own if left_to_routers else None
+
     def check_network(self, addresses: tuple[Address, ...]) -> list[str]:
         """What `ip=`, `nameserver=` and profiles say must be what the network knows this machine by.
 
@@ -114,6 +136,8 @@ class Kernel:
         for value in self.values("ip"):
             if ":" not in value:
                 continue  # dhcp, off and their like
+            if value.startswith("["):
+                continue  # IPv6
             client, _, gateway, mask, *_ = [*value.split(":"), "", "", ""]
             _compare(f"dracut: ip={value}", addresses, client, mask, gateway)
         for value in self.values("nameserver"):
@@ -122,6 +146,14 @@ class Kernel:
             except ValueError as error:
                 raise BootError(f"dracut: nameserver={value}: not an address") from error
         return told
+
+
+def _known(where: str, own: Address | None, address: str, prefix: str, gateway: str) -> Address:
+    """A machine's IPv6 address, if it is what a profile or an argument says. Raises BootError."""
+    if own is None or (address, prefix, gateway) != (own.address, str(own.prefix), own.gateway):
+        known = f"{own.address}/{own.prefix} with gateway {own.gateway}" if own is not None else "not of IPv6"
+        raise BootError(f"{where}: {address}/{prefix} via {gateway or 'no gateway'}: the network is {known}")
+    return own
 
 
 def _compare(where: str, addresses: Iterable[Address], address: str, mask: str, gateway: str) -> None:

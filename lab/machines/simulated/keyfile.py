@@ -1,4 +1,4 @@
-"""NetworkManager's profiles, as far as the lab's nodes obey them: one interface with a static IPv4 address.
+"""NetworkManager's profiles, as far as the lab's nodes obey them: one interface with static addresses.
 
 The same as files/initramfs/init of the node image obeys. Whatever else a profile says ends the boot, so that nothing
 passes here that a real node would read in another way. Bonds and VLANs are left alone, and it is said: machines of the
@@ -14,9 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ANY = {"connection.id", "connection.uuid", "connection.wait-device-timeout"}
-_FIXED = {"ipv4.method": "manual", "ipv4.may-fail": "false", "ipv6.method": "disabled"}
-_NEEDED = {"connection.interface-name", "ipv4.address1", "ipv4.gateway", "ipv4.dns"}
-_KNOWN = {"connection.type", *_ANY, *_FIXED, *_NEEDED}
+_FIXED = {"ipv4.method": "manual", "ipv4.may-fail": "false"}
+_NEEDED = {"connection.interface-name", "ipv4.address1", "ipv4.gateway", "ipv4.dns", "ipv6.method"}
+_IPV6 = {
+    "disabled": {"ipv6.method"},
+    "manual": {"ipv6.method", "ipv6.address1", "ipv6.gateway", "ipv6.may-fail"},
+}
+"""All keys of IPv6, by its method."""
+_KNOWN = {"connection.type", *_ANY, *_FIXED, *_NEEDED, *_IPV6["manual"]}
 
 
 class KeyfileError(Exception):
@@ -59,6 +64,11 @@ def read(path: Path) -> Static | None:
             raise KeyfileError(f"{path.name}: the lab's nodes do not know {key}={value}")
     if missing := sorted({*_NEEDED, *_FIXED} - values.keys()):
         raise KeyfileError(f"{path.name}: it lacks {', '.join(missing)}")
+    method = values["ipv6.method"]
+    if {key for key in values if key.startswith("ipv6.")} != _IPV6.get(method):
+        raise KeyfileError(
+            f"{path.name}: the lab's nodes do not know ipv6.method={method} with what else is said of IPv6"
+        )
     try:
         return Static(
             interface=values["connection.interface-name"],

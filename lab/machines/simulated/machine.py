@@ -71,6 +71,8 @@ class Machine:
         self._ssh: ssh.Listener | None = None
         self.address = spec.addresses[0].address
         """The public IPv4, where every connection of the machine comes from."""
+        self._ipv6 = ""
+        """What it has of IPv6 since its last boot; empty: nothing."""
 
     @property
     def power(self) -> Power:
@@ -108,6 +110,7 @@ class Machine:
         if state == "up" and known is not None:
             self._console.line("systemd[1]: resumed")
             boot = known["boot"] and self._directory / known["boot"]
+            self._ipv6 = known.get("ipv6", "")
             await self._serve(self._described(self._directory / known["root"], boot))
             self._remember("up")
         elif state != "off":
@@ -188,6 +191,7 @@ class Machine:
             record["system"] = {
                 "root": str(self._system.root.relative_to(self._directory)),
                 "boot": str(boot.relative_to(self._directory)) if boot else "",
+                "ipv6": self._ipv6,
             }
         fresh.write_text(json.dumps(record))
         fresh.replace(path)
@@ -206,6 +210,7 @@ class Machine:
                 directory = await self._root(kernel)
             boot_id = self._proc(directory, kernel)
             host_network.populate(directory, cards(self.spec), links)
+            host_network.populate_ipv6(directory, self.spec.ipv6 if self._ipv6 else None)
             await Provision(kernel, directory, self.address, self._around, self._console.line).run(boot_id)
             system = self._described(directory, kernel.installed and kernel.installed.boot)
             (directory / "proc/sys/kernel/hostname").write_text(system.hostname + "\n")
@@ -238,11 +243,16 @@ class Machine:
             profiles.append(given / name)
             profiles[-1].write_text(text)
             profiles[-1].chmod(0o600)
-        if not host_network.is_one(profiles):
+        links: dict[str, host_network.Link] = {}
+        if host_network.is_one(profiles):
+            links = kernel.check_host_network(profiles, self.spec.addresses, cards(self.spec))
+        else:
             for line in kernel.check_network(self.spec.addresses):
                 self._console.line(line)
-            return {}
-        links = kernel.check_host_network(profiles, self.spec.addresses, cards(self.spec))
+        ipv6 = kernel.check_ipv6(profiles, self.spec.ipv6)
+        self._ipv6 = ipv6.address if ipv6 is not None else ""
+        if ipv6 is not None:
+            self._console.line(f"NetworkManager: {ipv6.address}/{ipv6.prefix} via {ipv6.gateway}")
         for link in links.values():
             self._console.line(f"NetworkManager: {link.told}")
         return links
@@ -289,7 +299,7 @@ class Machine:
         return System(
             root=directory,
             hostname=(path.read_text().strip() if path.exists() else "") or self.spec.hostname,
-            variables={_MARK: self.address, "LAB_WIRE": _wire(self.spec)},
+            variables={_MARK: self.address, "LAB_ADDRESS_IPV6": self._ipv6, "LAB_WIRE": _wire(self.spec)},
             filesystems=self._disks.filesystems if self.spec.disks else None,
             boot=boot or None,
         )
@@ -315,7 +325,7 @@ class Machine:
             return
         self._ssh = ssh.Listener(system)
         try:
-            await self._ssh.open(self.address, self._around.ssh_port)
+            await self._ssh.open([self.address, *filter(None, [self._ipv6])], self._around.ssh_port)
         except OSError as error:
             raise BackendError(f"{self.address}:{self._around.ssh_port}: {error}") from error
         self._console.line("systemd[1]: Started OpenSSH server daemon (simulated).")

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import asyncssh
 
@@ -81,12 +82,12 @@ class Listener:
         self._connections: set[asyncssh.SSHServerConnection] = set()
         self._acceptor: Any = None
 
-    async def open(self, address: str, port: int) -> None:
-        """Listen on the machine's address; raises OSError."""
+    async def open(self, addresses: Sequence[str], port: int) -> None:
+        """Listen on the machine's addresses; raises OSError."""
         root = self._system.root
         self._acceptor = await asyncssh.create_server(
             lambda: _Server(root, self._connections),
-            address,
+            cast("Any", addresses),  # asyncio takes several, and asyncssh hands them on
             port,
             server_host_keys=host_keys(root),
             process_factory=self._session,

@@ -42,6 +42,7 @@ type Facts struct {
 	Release      string  `json:"release"`
 	Kubernetes   *Native `json:"kubernetes,omitempty"` // nil: it was made outside of a lab
 	InPlace      bool    `json:"bootstrapInPlace,omitempty"`
+	DualStack    bool    `json:"dualStack,omitempty"` // nodes have addresses of both families
 }
 
 // Native is the lab's service that runs a machine's API server for it.

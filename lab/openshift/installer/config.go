@@ -24,9 +24,12 @@ type installConfig struct {
 	Metadata   struct {
 		Name string `yaml:"name"`
 	} `yaml:"metadata"`
-	BaseDomain       string         `yaml:"baseDomain"`
-	ControlPlane     pool           `yaml:"controlPlane"`
-	Compute          []pool         `yaml:"compute"`
+	BaseDomain   string `yaml:"baseDomain"`
+	ControlPlane pool   `yaml:"controlPlane"`
+	Compute      []pool `yaml:"compute"`
+	Networking   struct {
+		ServiceNetwork []string `yaml:"serviceNetwork"`
+	} `yaml:"networking"`
 	Platform         map[string]any `yaml:"platform"`
 	BootstrapInPlace struct {
 		InstallationDisk string `yaml:"installationDisk"`

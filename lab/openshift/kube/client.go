@@ -22,15 +22,18 @@ const attempt = 3 * time.Second
 
 // Network is how a process reaches others: from which address, and how it resolves names.
 type Network struct {
-	Source string              // own address; empty: the system chooses
-	Static map[string][]string // names that are not looked up
+	Source     string              // own address; empty: the system chooses
+	SourceIPv6 string              // own IPv6 address; empty: there is none, or the system chooses
+	Static     map[string][]string // names that are not looked up
 }
 
-// NetworkFromEnv reads LAB_ADDRESS and LAB_RESOLVE ("name=address,address;name=address").
+// NetworkFromEnv reads LAB_ADDRESS, LAB_ADDRESS_IPV6 and LAB_RESOLVE ("name=address,address;name=address").
 func NetworkFromEnv() (Network, error) {
-	network := Network{Source: os.Getenv("LAB_ADDRESS"), Static: map[string][]string{}}
-	if network.Source != "" && net.ParseIP(network.Source) == nil {
-		return Network{}, fmt.Errorf("LAB_ADDRESS=%q is not an IP address", network.Source)
+	network := Network{Source: os.Getenv("LAB_ADDRESS"), SourceIPv6: os.Getenv("LAB_ADDRESS_IPV6"), Static: map[string][]string{}}
+	for name, value := range map[string]string{"LAB_ADDRESS": network.Source, "LAB_ADDRESS_IPV6": network.SourceIPv6} {
+		if value != "" && net.ParseIP(value) == nil {
+			return Network{}, fmt.Errorf("%s=%q is not an IP address", name, value)
+		}
 	}
 	for _, item := range strings.FieldsFunc(os.Getenv("LAB_RESOLVE"), func(r rune) bool { return r == ';' }) {
 		name, addresses, found := strings.Cut(item, "=")
@@ -53,7 +56,17 @@ func (n Network) Lookup(ctx context.Context, host string) ([]string, error) {
 	return net.DefaultResolver.LookupHost(ctx, host)
 }
 
-// Dial connects to any address of a name: behind a name with several, some may be gone.
+// Sources is this machine's own addresses.
+func (n Network) Sources() []string {
+	sources := []string{n.Source}
+	if n.SourceIPv6 != "" {
+		sources = append(sources, n.SourceIPv6)
+	}
+	return sources
+}
+
+// Dial connects to any address of a name, from this machine's own of the same family: behind a name with several, some
+// may be gone.
 func (n Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -63,12 +76,18 @@ func (n Network) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	dialer := net.Dialer{Timeout: attempt}
-	if n.Source != "" {
-		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(n.Source)}
-	}
 	err = fmt.Errorf("%s has no address", host)
 	for _, i := range rand.Perm(len(addresses)) {
+		dialer, source := net.Dialer{Timeout: attempt}, n.Source
+		if strings.Contains(addresses[i], ":") {
+			source = n.SourceIPv6
+		}
+		if source != "" {
+			dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
+		} else if n.Source != "" {
+			err = fmt.Errorf("this machine has no address to reach %s from", addresses[i])
+			continue
+		}
 		var connection net.Conn
 		if connection, err = dialer.DialContext(ctx, network, net.JoinHostPort(addresses[i], port)); err == nil {
 			return connection, nil

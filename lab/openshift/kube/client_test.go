@@ -38,8 +38,9 @@ func TestNetworkFromEnv(t *testing.T) {
 	if err != nil || network.Source != "127.0.0.9" || len(network.Static["a.test"]) != 2 || network.Static["b.test"][0] != "127.0.0.3" {
 		t.Fatalf("%v %+v", err, network)
 	}
-	for name, value := range map[string]string{"LAB_ADDRESS": "here", "LAB_RESOLVE": "nonsense"} {
+	for name, value := range map[string]string{"LAB_ADDRESS": "here", "LAB_ADDRESS_IPV6": "there", "LAB_RESOLVE": "nonsense"} {
 		t.Setenv("LAB_ADDRESS", "")
+		t.Setenv("LAB_ADDRESS_IPV6", "")
 		t.Setenv("LAB_RESOLVE", "")
 		t.Setenv(name, value)
 		if _, err := NetworkFromEnv(); err == nil {

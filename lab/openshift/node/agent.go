@@ -50,8 +50,10 @@ type agent struct {
 	now     func() time.Time
 	log     *log.Logger
 
-	taints      []kube.Taint
-	annotations map[string]string
+	// bothFamilies is whether this node has an IPv6 address in the cluster, beside that of IPv4.
+	bothFamilies bool
+	taints       []kube.Taint
+	annotations  map[string]string
 	// unready is why this node is not ready, which others find out; nil: nothing keeps it.
 	unready func(ctx context.Context, client *kube.Client) string
 	// joined is called once the node is registered, with a client that is the node.
@@ -269,9 +271,13 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 
 // node is what this machine says of itself. Its role it may not say.
 func (a *agent) node() (kube.Node, error) {
-	address, err := a.address()
+	own, err := a.addresses()
 	if err != nil {
 		return kube.Node{}, err
+	}
+	addresses := []kube.NodeAddress{}
+	for _, address := range own {
+		addresses = append(addresses, kube.NodeAddress{Type: "InternalIP", Address: address})
 	}
 	now := kube.Time(a.now())
 	labels := map[string]string{"kubernetes.io/hostname": a.name, "kubernetes.io/os": "linux"}
@@ -279,7 +285,7 @@ func (a *agent) node() (kube.Node, error) {
 		APIVersion: "v1", Kind: "Node", Spec: kube.NodeSpec{Taints: a.taints},
 		Metadata: kube.Meta{Name: a.name, Labels: labels, Annotations: a.annotations},
 		Status: kube.NodeStatus{
-			Addresses: []kube.NodeAddress{{Type: "InternalIP", Address: address}, {Type: "Hostname", Address: a.name}},
+			Addresses: append(addresses, kube.NodeAddress{Type: "Hostname", Address: a.name}),
 			Conditions: []kube.Condition{{
 				Type: "Ready", Status: "True", Reason: "KubeletReady", Message: "the lab's stand-in for the kubelet is posting ready status",
 				LastHeartbeatTime: now, LastTransitionTime: now,
@@ -306,6 +312,18 @@ func (a *agent) address() (string, error) {
 	defer connection.Close()
 	host, _, err := net.SplitHostPort(connection.LocalAddr().String())
 	return host, err
+}
+
+// addresses is those that this node has in the cluster, the first family's first.
+func (a *agent) addresses() ([]string, error) {
+	address, err := a.address()
+	if err != nil || !a.bothFamilies {
+		return []string{address}, err
+	}
+	if a.network.SourceIPv6 == "" {
+		return nil, errors.New("the kubelet is to have addresses of both families, and this machine has no IPv6 address")
+	}
+	return []string{address, a.network.SourceIPv6}, nil
 }
 
 // client is somebody with a certificate.

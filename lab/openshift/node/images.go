@@ -21,7 +21,8 @@ const imageDirectory = "/var/lib/lab-openshift/images"
 // registry is where the facility's boot server has images: lab/openshift/real/release.py says how.
 var registry = "http://boot.facility.test/containers/"
 
-// image is a container image on this machine, without the programs that nobody has asked for yet.
+// image is a container image on this machine. One that is named by digest is whole, and came from a registry as nodes find
+// it (registries.go); of another one those programs are missing that nobody has asked for yet.
 type image struct {
 	name string
 	root string // the directory that a container of it has as its root
@@ -47,6 +48,9 @@ func Pull(name string) int {
 func pull(ctx context.Context, root, name string) (image, error) {
 	it := image{name: name, root: filepath.Join(root, imageDirectory, url.PathEscape(name))}
 	return it, it.once(ctx, ".complete", func(target string) error {
+		if it.byDigest() {
+			return errors.Join(download(ctx, root, name, it.root), os.WriteFile(target, nil, 0o600))
+		}
 		archive, err := fetch(ctx, name+"/files.tar")
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -60,8 +64,22 @@ func pull(ctx context.Context, root, name string) (image, error) {
 	})
 }
 
+func (i image) byDigest() bool { return strings.Contains(i.name, "@sha256:") }
+
 // program is the path, within the image, of one of its programs; without a name that of its entry point.
 func (i image) program(ctx context.Context, name string) (string, error) {
+	if i.byDigest() {
+		if name == "" {
+			data, err := os.ReadFile(filepath.Join(i.root, entrypointFile))
+			if err != nil {
+				return "", err
+			}
+			name = string(data)
+		}
+		path := "/usr/bin/" + filepath.Base(name)
+		_, err := os.Stat(filepath.Join(i.root, path))
+		return path, err
+	}
 	if name == "" {
 		text, err := fetch(ctx, i.name+"/entrypoint")
 		if err != nil {
@@ -139,6 +157,9 @@ func unpack(archive io.Reader, root string) error {
 		}
 		if !filepath.IsLocal(entry.Name) {
 			return fmt.Errorf("files.tar: %q leaves the image", entry.Name)
+		}
+		if entry.Typeflag == tar.TypeDir {
+			continue // each file makes its own
 		}
 		path := filepath.Join(root, entry.Name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

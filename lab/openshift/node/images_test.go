@@ -194,7 +194,7 @@ func TestAPodWhosePortIsTakenIsNotStarted(t *testing.T) {
 	const address = "127.61.0.9"
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	it := &pods{address: address, log: log.New(&told{}, "", 0)}
+	it := &pods{addresses: []string{address}, log: log.New(&told{}, "", 0)}
 	arguments, err := it.carry(ctx, machineConfigServerName)
 	if err != nil || len(arguments) != 4 || !slices.Contains(arguments, "--secure-port") || !slices.Contains(arguments, "--insecure-port") {
 		t.Fatalf("%q %v", arguments, err)
@@ -202,8 +202,8 @@ func TestAPodWhosePortIsTakenIsNotStarted(t *testing.T) {
 	if _, err := it.carry(ctx, machineConfigServerName); err == nil || !strings.Contains(err.Error(), "port 22") {
 		t.Fatal(err)
 	}
-	for _, other := range []*pods{{address: address}, {}} {
-		if arguments, err := other.carry(ctx, map[bool]string{true: "other", false: machineConfigServerName}[other.address != ""]); err != nil || len(arguments) != 0 {
+	for _, other := range []*pods{{addresses: []string{address}}, {}} {
+		if arguments, err := other.carry(ctx, map[bool]string{true: "other", false: machineConfigServerName}[len(other.addresses) > 0]); err != nil || len(arguments) != 0 {
 			t.Errorf("%q %v", arguments, err)
 		}
 	}

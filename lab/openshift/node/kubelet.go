@@ -26,6 +26,9 @@ const (
 	kubeletUnit = "/etc/systemd/system/kubelet.service"
 	assignEvery = 500 * time.Millisecond // how often a node asks for its pods; a kubelet watches
 	serverFile  = "/var/lib/kubelet/pki/kubelet-server-current.pem"
+	// bothNodeIPs is what --node-ip is with dual stack (machine-config-operator, 01-master-kubelet, 01-worker-kubelet):
+	// nodeip-configuration.service, which is not here, sets the variable to the addresses of the default routes' interface.
+	bothNodeIPs = "${KUBELET_NODE_IPS}"
 )
 
 // Kubelet takes the place of /usr/bin/kubelet below the unit that the machine's real configuration has for it, and goes
@@ -39,7 +42,7 @@ func Kubelet() int {
 		if err := os.MkdirAll(filepath.Join(host.root, manifestDirectory), 0o755); err != nil {
 			return err
 		}
-		runner := &pods{root: host.root, address: host.network.Source, wire: wireFromEnv(), log: host.log}
+		runner := &pods{root: host.root, addresses: host.network.Sources(), wire: wireFromEnv(), log: host.log}
 		bootstrap := flags["bootstrap-kubeconfig"]
 		if bootstrap == "" {
 			notify()
@@ -141,7 +144,7 @@ func newKubeletNode(host machine, flags map[string]string, bootstrap string) (*k
 	}
 	node.agent = &agent{
 		name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log, taints: taints,
-		annotations: annotations, unready: node.networkProblem, joined: node.joined,
+		annotations: annotations, unready: node.networkProblem, joined: node.joined, bothFamilies: flags["node-ip"] == bothNodeIPs,
 	}
 	return node, nil
 }
@@ -182,11 +185,14 @@ func (n *kubeletNode) serve(ctx context.Context) {
 		n.mu.Lock()
 		client := n.client // the node's certificate changes meanwhile
 		n.mu.Unlock()
-		address, err := n.agent.address()
+		addresses, err := n.agent.addresses()
 		if err != nil {
 			return false, err
 		}
-		wanted := x509.CertificateRequest{DNSNames: []string{n.host.name}, IPAddresses: []net.IP{net.ParseIP(address)}}
+		wanted := x509.CertificateRequest{DNSNames: []string{n.host.name}}
+		for _, address := range addresses {
+			wanted.IPAddresses = append(wanted.IPAddresses, net.ParseIP(address))
+		}
 		pair, err := n.agent.ask(ctx, client, kube.ServingSigner, wanted)
 		if err != nil {
 			return false, err

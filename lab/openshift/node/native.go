@@ -142,17 +142,19 @@ func (n *native) session(ctx context.Context) error {
 	if breakOff(); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(n.network.Source, apiPort))
-	if err != nil {
-		return err
+	for _, own := range n.network.Sources() {
+		listener, err := net.Listen("tcp", net.JoinHostPort(own, apiPort))
+		if err != nil {
+			return err
+		}
+		n.log.Printf("serving on %s, by an API server of the lab's at %s", listener.Addr(), address)
+		stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+		defer stop()
+		defer listener.Close()
+		go relayFrom(ctx, listener, func(ctx context.Context) (net.Conn, error) {
+			return n.network.Dial(ctx, "tcp", address)
+		}, func(err error) { n.log.Printf("accepting connections: %v", err) })
 	}
-	n.log.Printf("serving on %s, by an API server of the lab's at %s", listener.Addr(), address)
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
-	defer stop()
-	defer listener.Close()
-	go relayFrom(ctx, listener, func(ctx context.Context) (net.Conn, error) {
-		return n.network.Dial(ctx, "tcp", address)
-	}, func(err error) { n.log.Printf("accepting connections: %v", err) })
 	go func() {
 		_, err := lines.ReadString('\n') // it says nothing more until it ends
 		cancel(fmt.Errorf("the lab's service has ended it: %w", err))

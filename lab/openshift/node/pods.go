@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -37,10 +38,10 @@ const (
 // pods is what the kubelet is for pods: it runs those whose manifests lie in the manifest directory, and those that the
 // API has for this node, and ends what is in neither any more.
 type pods struct {
-	root    string
-	address string // of a machine that shares its kernel with others; else empty
-	wire    *wire  // what pods of the API have for a network there; nil: the machine's
-	log     *log.Logger
+	root      string
+	addresses []string // of a machine that shares its kernel with others; else the empty one
+	wire      *wire    // what pods of the API have for a network there; nil: the machine's
+	log       *log.Logger
 	// assigned is the API's pods for this node, by name, ready to run; nil where there is no API to ask.
 	assigned func(ctx context.Context) map[string]podManifest
 	running  map[string]*pod
@@ -352,14 +353,16 @@ func (p *pods) mounts(it container, told podManifest) ([]bind, error) {
 // carry gives a program that would listen on all addresses of a shared kernel other ports, and carries there what
 // arrives at this machine's own, until the context ends. The result is further arguments.
 func (p *pods) carry(ctx context.Context, program string) ([]string, error) {
-	if p.address == "" || program != machineConfigServerName {
+	if len(p.addresses) == 0 || p.addresses[0] == "" || program != machineConfigServerName {
 		return nil, nil
 	}
 	arguments := []string{}
 	for option, port := range map[string]string{"--secure-port": machinePort, "--insecure-port": "22624"} {
 		other, err := freePort()
-		if err == nil {
-			err = relay(ctx, p.address+":"+port, "127.0.0.1:"+strconv.Itoa(other))
+		for _, address := range p.addresses {
+			if err == nil {
+				err = relay(ctx, net.JoinHostPort(address, port), "127.0.0.1:"+strconv.Itoa(other))
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("port %s: %w", port, err)

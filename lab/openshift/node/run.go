@@ -87,7 +87,7 @@ func run(ctx context.Context, role Role, host machine) error {
 		return err
 	}
 	labels := []string{controlPlane, master}
-	member := &agent{name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log}
+	member := &agent{name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log, bothFamilies: bundle.Facts.DualStack}
 	switch {
 	case role == Worker:
 		labels = []string{worker}
@@ -99,7 +99,7 @@ func run(ctx context.Context, role Role, host machine) error {
 	member.annotations = map[string]string{nodeLabels: strings.Join(labels, ",")}
 	its := &assigned{host: host, agent: member, authority: bundle.Files["kube-apiserver-lb-signer.crt"], every: 2 * time.Second}
 	member.joined = its.joined
-	runner := &pods{root: host.root, address: host.network.Source, wire: wireFromEnv(), log: host.log, assigned: its.assignedPods}
+	runner := &pods{root: host.root, addresses: host.network.Sources(), wire: wireFromEnv(), log: host.log, assigned: its.assignedPods}
 	switch role {
 	case Worker:
 		var group sync.WaitGroup

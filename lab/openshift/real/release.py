@@ -155,7 +155,8 @@ def _assemble(programs: list[Path], finished: Path) -> None:
             f"release-manifests/{name}": api / group / "v1" / "zz_generated.crd-manifests" / name
             for group, name in _OPERATED
         }
-        _image(fresh / RELEASE_IMAGE, [], operated, _references())
+        names = {name: f"{REGISTRY}/{name}:{RELEASE}" for name in IMAGES}
+        _image(fresh / RELEASE_IMAGE, [], operated, image_references(names))
 
 
 def _image(
@@ -184,9 +185,9 @@ def _tree(source: Path, target: str) -> dict[str, Path]:
     return {f"{target}/{path.relative_to(source)}": path for path in source.rglob("*") if path.is_file()}
 
 
-def _references() -> dict[str, str]:
-    """The release's list of images, in the form that the release image has it (an ImageStream)."""
-    tags = [{"name": name, "from": {"kind": "DockerImage", "name": f"{REGISTRY}/{name}:{RELEASE}"}} for name in IMAGES]
+def image_references(names: Mapping[str, str]) -> dict[str, str]:
+    """The file of the release image that lists all images, by their names in the release (an ImageStream)."""
+    tags = [{"name": name, "from": {"kind": "DockerImage", "name": image}} for name, image in names.items()]
     stream = {
         "kind": "ImageStream",
         "apiVersion": "image.openshift.io/v1",

@@ -11,7 +11,7 @@ Compared with the source of the official plug-in (at 94977969d), not yet with th
 
 | What | Official | Stand-in |
 |---|---|---|
-| other types of Kubernetes' own, Helm, Kustomize, YAML, patches | done | refused by name |
+| other types of Kubernetes' own, Helm, Kustomize, YAML, patches of these | done | refused by name |
 | objects without a name | named | refused |
 | kubeconfig | text, path, $KUBECONFIG, ~/.kube/config | text with certificates or a token, or refused when needed |
 | settings but kubeconfig, deleteUnreachable, enableSecretMutable, enableConfigMapMutable | done | refused by name |

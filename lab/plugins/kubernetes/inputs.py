@@ -98,6 +98,8 @@ class Kind:
     kind: str
     fields: Mapping[str, Field] | None
     """Its inputs; None for custom resources, whose schema only the API server knows."""
+    patch: bool = False
+    """Whether it is a part of an object that others made."""
 
 
 def kind_of(token: str) -> Kind:
@@ -106,10 +108,11 @@ def kind_of(token: str) -> Kind:
     group, _, version = api_version.partition("/")
     fields = KINDS.get(f"{api_version}:{kind}")
     own = group.endswith(".k8s.io") or group == "helm.sh"
-    custom = "." in group and not own and version and not kind.endswith("Patch")
+    custom = "." in group and not own and version
     if not token.startswith(_PREFIX) or (fields is None and not custom):
         raise NotInTheLab("kubernetes", f"the resource type {token}")
-    return Kind(api_version=api_version.removeprefix("core/"), kind=kind, fields=fields)
+    plain = kind.removesuffix("Patch")
+    return Kind(api_version=api_version.removeprefix("core/"), kind=plain, fields=fields, patch=plain != kind)
 
 
 def kind_problems(kind: Kind, inputs: Mapping[str, PropertyValue]) -> Iterator[CheckFailure]:

@@ -181,6 +181,10 @@ class KubernetesObject(Resource):
         """Delete the very object that was made, and wait until it is gone."""
         document, state = self._of(request.resource_id), plain_map(request.properties)
         try:
+            if self._kind.patch:  # what it owned and nobody else does goes; the object stays
+                if await self._client.get(document) is not None:
+                    await self._client.apply(document, objects.field_manager(request.urn, state), force=False)
+                return
             await self._delete(request, document, (state.get("metadata") or {}).get("uid"))
         except KindUnknown:
             return  # its objects went with it
@@ -268,6 +272,10 @@ class KubernetesObject(Resource):
     async def _must_be_ours(self, manifest: Object, manager: str) -> bool:
         """Whether the object is there. It is only gone on with if this resource began to make it."""
         live = await self._client.get(manifest)
+        if self._kind.patch:
+            if live is None:
+                raise PluginError(f"{objects.title(manifest)} is not there, and a patch does not make it")
+            return False
         if live is None or objects.owned_by(live, manager) is not None:
             return live is not None
         raise PluginError(

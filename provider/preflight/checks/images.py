@@ -39,15 +39,16 @@ async def check(subject: Subject) -> list[Finding]:
     wanted = subject.settings.registries
     if not subject.plan.images or wanted is None or await subject.is_begun():
         return []
-    name = await installer.release_image(subject.plan.installer or "")
+    plan = subject.plan
+    name = plan.release_image or await installer.release_image(plan.installer or "")
     image = Image.parse(name) if name else None
     if image is None:
         return [warning("no installer here tells which release image it is for", "see what the check installer says")]
     mirrors: dict[str, list[str]] = {}
-    for each in subject.plan.mirrors:  # the installer makes one of those with the same source (MergedMirrorSets)
+    for each in plan.mirrors:  # the installer makes one of those with the same source (MergedMirrorSets)
         mirrors.setdefault(each.source, []).extend(each.mirrors)
     async with web.client(subject.settings, timeout=_TIMEOUT, also=wanted.ca) as client:
-        found = await _look(image, Registries(client, wanted.pull_secret), mirrors, subject.plan.architecture)
+        found = await _look(image, Registries(client, wanted.pull_secret), mirrors, plan.architecture)
     if subject.account is None and subject.again:
         return [replace(each, level="warning") if each.level == "error" else each for each in found]
     return found

@@ -28,6 +28,7 @@ _ARCHITECTURES = {"arm": "aarch64", "arm64": "aarch64", "x86": "x86_64"}
 def conflicts(settings: Settings, platform: EquinixMetal) -> Found:
     """What cannot go together on machines of Equinix Metal."""
     yield from _disk(settings)
+    yield from _one_family(settings)
     yield from _matchbox(settings, platform)
     yield from _plans(settings, platform)
     yield from _reservations(settings, platform)
@@ -47,6 +48,19 @@ def _disk(settings: Settings) -> Found:
             "a node of OpenShift puts the release's operating system on its disk at the first boot, and no rule says"
             " which disk that is",
             "set boot.install.device, for instance to {smallest: true}",
+        )
+
+
+def _one_family(settings: Settings) -> Found:
+    """A machine's IPv6 address stands in its metadata, and nothing here configures it from there."""
+    networking = settings.install_config.networking
+    if networking.has_ipv6:
+        yield (
+            "installConfig.networking",
+            ", ".join(cidr for cidr in (*networking.service_network, *(n.cidr for n in networking.cluster_network))),
+            "machines of Equinix Metal have IPv4 alone here: their IPv6 addresses come with the order, and only their"
+            " metadata tells them; but the installer must be told the machines' IPv6 network before",
+            "take the IPv6 networks out; dual stack is for listed servers (platform.type redfish or ironic)",
         )
 
 

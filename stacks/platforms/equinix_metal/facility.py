@@ -28,6 +28,7 @@ class EquinixMetalFacility:
     ignition_platform = "packet"
     in_place = False
     lent = None
+    bmcs = "Equinix Metal lets nobody use the BMCs of its machines"
     machine_networks: tuple[str, ...] = ()
     """Addresses come with the machines."""
 

@@ -26,6 +26,8 @@ class IronicFacility(ListedFacility[Ironic]):
     def conflicts(self) -> Found:
         return conflicts(self._settings, self._section)
 
+    bmcs = "Ironic has the BMCs: it would power on again what nodes switch off behind its back"
+
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
         section, api = self._section, self._section.api
         ironic = {

@@ -32,5 +32,6 @@ def listed_server(server: Server) -> ListedServer:
         mac=server.mac,
         address=server.address,
         private_address=server.private_address or server.address,
+        ipv6_address=server.ipv6_address,
         accept=server.accept,
     )

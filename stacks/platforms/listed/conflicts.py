@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metal_ipi.provider.types import LIVE_ISO_ARGUMENT
-from metal_ipi.stacks.platforms.listed import host_networks
+from metal_ipi.stacks.platforms.listed import dual_stack, host_networks
 from metal_ipi.stacks.platforms.listed.settings import Lend, ListedServers, LocalVm
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections import kernel_arguments
@@ -32,6 +32,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
     yield from _disk_encryption(settings, platform)
     yield from host_networks.conflicts(settings, platform)
     yield from _inside_the_cluster(settings, platform)
+    yield from dual_stack.conflicts(settings, platform)
     yield from _bootstrap(settings, platform)
     yield from _in_place(settings, platform)
     yield from _without_bgp(settings, platform)
@@ -174,7 +175,7 @@ def _inside_the_cluster(settings: Settings, platform: ListedServers[Any]) -> Fou
     taken = settings.install_config.networking.inside
     for path, network in _machine_networks(platform):
         for what, cidr in taken.items():
-            if network.overlaps(ipaddress.IPv4Network(cidr)):
+            if network.overlaps(ipaddress.ip_network(cidr)):
                 yield (
                     path,
                     str(network if network.num_addresses > 1 else network.network_address),

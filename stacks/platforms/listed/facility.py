@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 from metal_ipi.components.boot.host_network import HostNetwork
-from metal_ipi.components.boot.network import StaticNetwork
+from metal_ipi.components.boot.network import StaticIpv6, StaticNetwork
 from metal_ipi.components.boot.stream import PxeArtifacts
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
@@ -37,14 +38,14 @@ class ListedFacility(Generic[Section]):
 
     @property
     def machine_networks(self) -> tuple[str, ...]:
-        known = self._section.network
-        return () if known is None else (str(known),)
+        known, ipv6 = self._section.network, self._section.ipv6
+        return () if known is None else (str(known), *((ipv6.network,) if ipv6 is not None else ()))
 
     def network(self, node: Node) -> StaticNetwork | None:
         section = self._section
         if section.network_boot == "dhcp" or self.host_network(node) is not None:
             return None
-        address, interface = self._place(node)
+        address, ipv6_address, interface = self._place(node)
         assert section.gateway is not None and section.prefix is not None and interface is not None
         return StaticNetwork(
             address=address,
@@ -53,7 +54,16 @@ class ListedFacility(Generic[Section]):
             hostname=node.fqdn,
             interface=interface,
             nameservers=section.nameservers,
+            ipv6=self._static_ipv6(ipv6_address),
         )
+
+    def _static_ipv6(self, address: str | None) -> StaticIpv6 | None:
+        section = self._section.ipv6
+        if section is None or address is None:
+            return None
+        assert section.gateway is not None, "settings are checked"
+        prefix = ipaddress.IPv6Network(section.network).prefixlen
+        return StaticIpv6(address=address, gateway=section.gateway, prefix=prefix)
 
     def host_network(self, node: Node) -> HostNetwork | None:
         name = self._section.lent if node.role == "bootstrap" else node.name
@@ -71,14 +81,14 @@ class ListedFacility(Generic[Section]):
                 )
         return None
 
-    def _place(self, node: Node) -> tuple[str, str | None]:
-        """A machine's address and interface."""
+    def _place(self, node: Node) -> tuple[str, str | None, str | None]:
+        """A machine's addresses and interface. A virtual machine that does not stay has no IPv6 address."""
         section = self._section
         if node.role == "bootstrap" and section.local_vm is not None:
-            return section.local_vm.address, section.local_vm.interface
+            return section.local_vm.address, None, section.local_vm.interface
         name = section.lent if node.role == "bootstrap" else node.name
-        (address,) = (server.address for server in section.servers if server.name == name)
-        return address, section.interface
+        (server,) = (server for server in section.servers if server.name == name)
+        return server.address, server.ipv6_address, section.interface
 
     def libvirt(self) -> dict[str, dict[str, Any]]:
         """The provider's section of the virtual bootstrap machine's libvirt, where there is one."""

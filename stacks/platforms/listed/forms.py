@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
-from metal_ipi.stacks.sections.base import IPv4, matching, wrong
+from metal_ipi.stacks.sections.base import IPv4, IPv6, matching, wrong
 
 _LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
@@ -37,6 +37,13 @@ def _mac(value: str) -> str:
 def _machine_address(value: str) -> str:
     address = ipaddress.IPv4Address(value)
     if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_reserved:
+        raise wrong("no machine of a network can have this address", "give the one that it is reached at")
+    return value
+
+
+def _machine_ipv6(value: str) -> str:
+    address = ipaddress.IPv6Address(value)
+    if address.is_multicast or address.is_unspecified or address.is_loopback or address.ipv4_mapped is not None:
         raise wrong("no machine of a network can have this address", "give the one that it is reached at")
     return value
 
@@ -143,6 +150,8 @@ Mac = Annotated[str, AfterValidator(_mac)]
 """Of a network card, in lower case."""
 MachineAddress = Annotated[IPv4, AfterValidator(_machine_address)]
 """An IPv4 address that a machine can have."""
+MachineIpv6 = Annotated[IPv6, AfterValidator(_machine_ipv6)]
+"""An IPv6 address that a machine can have."""
 Account = Annotated[str, AfterValidator(_account)]
 Password = Annotated[SecretStr, AfterValidator(_password)]
 Fingerprint = Annotated[

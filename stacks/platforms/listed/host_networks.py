@@ -7,11 +7,11 @@ card is meant is said by MAC address (openshift/installer, pkg/asset/agent/agent
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metal_ipi.stacks.platforms.listed.settings import ListedServers, LocalVm, Server
+from metal_ipi.stacks.platforms.listed.settings import ListedServers, LocalVm, MachinesIpv6, Server
 from metal_ipi.stacks.platforms.section import items
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections import nmstate
@@ -222,6 +222,8 @@ def _layers(host: _Host) -> Found:
 def _provisioning(host: _Host, platform: ListedServers[Any]) -> Found:
     """The server is reached at an address that it will have."""
     own = {str(each.ip): each for link in host.state.up for each in link.addresses}
+    if platform.ipv6 is not None:
+        yield from _ipv6(host, platform.ipv6, own)
     if any(link.is_automatic for link in host.state.up):
         return  # that may be the one
     for name, address in (("address", host.server.address), ("privateAddress", host.server.private_address)):
@@ -239,6 +241,36 @@ def _provisioning(host: _Host, platform: ListedServers[Any]) -> Found:
             str(reached),
             f"the machines' network is {platform.network} (platform.gateway, platform.prefix)",
             "correct prefix-length, or platform.prefix",
+        )
+
+
+def _ipv6(host: _Host, section: MachinesIpv6, own: Mapping[str, nmstate.IpInterface]) -> Found:
+    """With dual stack there is an IPv6 address of the machines' network, and a way out that it goes."""
+    automatic = any(link.ipv6.is_automatic for link in host.state.up)
+    address = host.server.ipv6_address
+    reached = own.get(address or "")
+    if not automatic and address is not None and reached is None:
+        yield (
+            f"{host.path}.ipv6Address",
+            address,
+            f"no interface of networkConfig has it: {', '.join(own) or 'there is no address at all'}",
+            "correct one of them, or have it by router advertisements (ipv6.autoconf) or DHCP",
+        )
+    if reached is not None and str(reached.network) != section.network:
+        yield (
+            f"{host.config}.interfaces",
+            str(reached),
+            f"the machines' IPv6 network is {section.network} (platform.ipv6.network)",
+            "correct prefix-length, or platform.ipv6.network",
+        )
+    if not automatic and not any(
+        str(each.destination) == "::/0" for each in host.state.routes.config if each.is_default
+    ):
+        yield (
+            f"{host.config}.routes",
+            "(not set)",
+            "no IPv6 default route, and no router is listened to: the node would have no IPv6 address in the cluster",
+            "add to routes.config: destination ::/0, next-hop-address and next-hop-interface; or set ipv6.autoconf",
         )
 
 
@@ -317,7 +349,11 @@ def _shared_addresses(settings: Settings, platform: ListedServers[Any], hosts: l
     """No address of a host is somebody else's."""
     taken: dict[str, tuple[str, str]] = {}
     for index, server in enumerate(platform.servers):
-        for name, address in (("address", server.address), ("privateAddress", server.private_address)):
+        for name, address in (
+            ("address", server.address),
+            ("privateAddress", server.private_address),
+            ("ipv6Address", server.ipv6_address),
+        ):
             if address is not None:
                 taken.setdefault(address, (server.name, f"platform.servers[{index}].{name}"))
     others = [("platform.gateway", platform.gateway)]

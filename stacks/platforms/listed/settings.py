@@ -10,13 +10,15 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Field, field_validator
 
 from metal_ipi.provider.types import LOCAL_VM_MIB
-from metal_ipi.stacks.platforms.listed.forms import Connection, FilePath, Mac, MachineAddress
+from metal_ipi.stacks.platforms.listed.forms import Connection, FilePath, Mac, MachineAddress, MachineIpv6
 from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection
 from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 from metal_ipi.stacks.sections.machines import NO_ARBITER
+from metal_ipi.stacks.sections.networking import Ipv6Network
+from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _ROLES: tuple[Literal["control-plane", "worker"], ...] = ("control-plane", "worker")
 MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
@@ -37,6 +39,9 @@ class Server(Section):
     address: MachineAddress = Field(description="its IPv4 address: where it is reached")
     private_address: MachineAddress | None = Field(
         default=None, description="its IPv4 address within the rack; not set: address"
+    )
+    ipv6_address: MachineIpv6 | None = Field(
+        default=None, description="with platform.ipv6: its IPv6 address, which it is to have for good"
     )
     consent: Literal["wipe"] | None = Field(
         default=None, description="wipe: it may be installed although it runs, or its disk holds, something unknown"
@@ -59,6 +64,8 @@ class Server(Section):
     interfaces: tuple[NetworkCard, ...] = Field(
         default=(), strict=False, description="its network cards, as far as networkConfig names them"
     )
+    labels: Labels = Field(default_factory=dict, description="further labels of its node, key: value")
+    taints: Taints = Field(default=(), description="further taints of its node")
     network_config: dict[str, Any] | None = Field(
         default=None,
         description="its networks, as NMState: bonds, VLANs, addresses, routes, resolvers, MTU; in place of DHCP and"
@@ -124,6 +131,16 @@ class NoBootstrap(Section):
     type: Literal["none"] = "none"
 
 
+class MachinesIpv6(Section):
+    """The machines' IPv6 network, beside that of IPv4."""
+
+    network: Ipv6Network = Field(description="the network, e.g. 2001:db8:64::/64")
+    gateway: MachineIpv6 | None = Field(
+        default=None,
+        description="with networkBoot static: the machines' IPv6 gateway; else router advertisements tell them",
+    )
+
+
 AServer = TypeVar("AServer", bound=Server)
 
 
@@ -133,6 +150,9 @@ class ListedServers(PlatformSection, Generic[AServer]):
     gateway: MachineAddress | None = Field(default=None, description="the machines' default gateway")
     prefix: int | None = Field(default=None, ge=1, le=31, description="the prefix length of the machines' network")
     nameservers: tuple[MachineAddress, ...] = Field(default=(), strict=False, description="the machines' DNS resolvers")
+    ipv6: MachinesIpv6 | None = Field(
+        default=None, description="the machines' IPv6 network, for clusters with dual stack; not set: IPv4 alone"
+    )
     interface: Interface | None = Field(
         default=None, description="with networkBoot static: the machines' interface, as `ip link` shows it"
     )
@@ -174,6 +194,8 @@ class ListedServers(PlatformSection, Generic[AServer]):
             mac=server.mac,
             installation=server.installation,
             kernel_arguments=server.kernel_arguments,
+            labels=server.labels,
+            taints=server.taints,
             install_device=server.install_device,
             wipe_disks=server.wipe_disks,
         )

@@ -10,6 +10,7 @@ import pulumi
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import ClusterKeys, Plan, Server
+from metal_ipi.stacks.platforms.contract import FencedBy
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
 from metal_ipi.stacks.platforms.redfish.component import component
 from metal_ipi.stacks.platforms.redfish.conflicts import conflicts
@@ -28,6 +29,22 @@ class RedfishFacility(ListedFacility[Redfish]):
         section = self._section
         bmcs = {server.name: self._bmc(section.bmc_of(server), iso) for server in section.servers}
         return {"bmcs": bmcs, **self.libvirt()}
+
+    @property
+    def bmcs(self) -> tuple[FencedBy, ...]:
+        section = self._section
+        bmcs = {server.name: section.bmc_of(server) for server in section.servers}
+        return tuple(
+            FencedBy(
+                machine=name,
+                address=bmc.address,
+                system_id=bmc.system_id,
+                username=bmc.username or REHEARSAL,
+                password=revealed(bmc.password),
+                private_authority=bool(bmc.ca or bmc.fingerprint),
+            )
+            for name, bmc in bmcs.items()
+        )
 
     def _bmc(self, bmc: ServerBmc, iso: Artifact | None) -> dict[str, Any]:
         section = {

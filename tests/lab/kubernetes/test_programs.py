@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from binaries.errors import ProgramMissing
-from lab import control, facts, metallb, setup
+from lab import control, facts, metallb, olm, setup
 from lab.errors import LabError
 from lab.kubernetes import build, crds, etcd_program, programs
 from lab.layout import Layout
@@ -22,6 +22,7 @@ def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(etcd_program, "cached", lambda: tmp_path / "etcd")
     monkeypatch.setattr(build, "cached", lambda: tmp_path / "kube-apiserver")
     monkeypatch.setattr(crds.Definitions, "cached", lambda each: tmp_path / each.name)
+    monkeypatch.setattr(olm, "cached", lambda: None)
     monkeypatch.setattr(metallb, "cached", lambda: tmp_path / "metallb-manifest")
     return tmp_path
 

@@ -33,6 +33,7 @@ class Lab:
         openshift: Path = Path("/nonexistent"),
         *,
         real_kubernetes: bool = True,
+        disconnected: bool = False,
     ) -> list[str]:
         """Start it; returns what was said."""
         said: list[str] = []
@@ -42,6 +43,7 @@ class Lab:
             services=tuple(services),
             openshift=lambda: kinds.of(openshift),
             real_kubernetes=real_kubernetes,
+            disconnected=disconnected,
         )
         control.up(wanted, said.append)
         return said

@@ -443,12 +443,30 @@ async def test_a_preview_with_values_that_nobody_knows_yet(driver: Driver, calle
     await driver.delete(identifier, state)
 
 
+async def test_a_patch_owns_its_fields_and_gives_them_back(plugin: Plugin, called: str, other: httpx.Client) -> None:
+    driver = await plugin.driver(f"{POOL}Patch")
+    patch = pool(called, "192.0.2.8/30")
+    patch["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+    with pytest.raises(PluginError, match="is not there, and a patch does not make it"):
+        await driver.create(await driver.inputs(patch))
+    whole = {"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called, avoidBuggyIPs=True)}
+    force(other, f"{POOLS}/{called}", whole, manager="operator")
+    identifier, state, inputs = await made(driver, patch)
+    live = send(other, "GET", f"{POOLS}/{called}")["spec"]
+    assert (live["addresses"], live["avoidBuggyIPs"]) == (["192.0.2.8/30"], True)
+    assert await driver.diff(state, inputs) == {}
+    owned = {**whole, "spec": {"addresses": ["192.0.2.8/30"], "avoidBuggyIPs": True}}
+    force(other, f"{POOLS}/{called}", owned, manager="operator")
+    await driver.delete(identifier, state)
+    assert send(other, "GET", f"{POOLS}/{called}")["spec"]["addresses"] == ["192.0.2.8/30"]
+
+
 async def test_refused_by_name(plugin: Plugin) -> None:
     for token in (
         "kubernetes:apps/v1:DaemonSet",
         "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
         "kubernetes:helm.sh/v3:Release",
-        "kubernetes:metallb.io/v1beta1:IPAddressPoolPatch",
+        "kubernetes:core/v1:SecretPatch",
         "kubernetes:core/v1:Pod",
     ):
         with pytest.raises(NotInTheLab, match=f"does not implement the resource type {token}"):

@@ -160,6 +160,38 @@ class TestBothKindsOfNodesRead:
         assert verdict == "refused" and "NetworkManager ignores it" in why
 
 
+_IPV6 = Address(address="2001:db8:64::61", prefix=64, gateway="2001:db8:64::1", public=True)
+_MANUAL = "method=manual\naddress1=2001:db8:64::61/64\ngateway=2001:db8:64::1\nmay-fail=false\n"
+_ARGUMENT = "ip=[2001:db8:64::61]::[2001:db8:64::1]:64:n:eth0:none"
+
+
+@pytest.mark.parametrize(
+    ("profile", "arguments", "has"),
+    [
+        (None, (), True),  # DHCP and router advertisements
+        (_PROFILE, (), False),
+        (_PROFILE.replace("method=disabled\n", _MANUAL), (), True),
+        (None, ("ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eth0:none",), False),
+        (None, ("ip=192.0.2.97::192.0.2.1:255.255.255.0:n:eth0:none", _ARGUMENT), True),
+    ],
+)
+def test_a_machine_has_ipv6_where_it_is_told_or_left_to_routers(
+    tmp_path: Path, profile: str | None, arguments: tuple[str, ...], has: bool
+) -> None:
+    paths = [] if profile is None else [_write(tmp_path / "x.nmconnection", profile)]
+    kernel = _kernel(tmp_path, *arguments)
+    if profile is not None:
+        assert keyfile.read(paths[0]) is not None
+    assert kernel.check_ipv6(paths, _IPV6) == (_IPV6 if has else None)
+    assert kernel.check_network(_MINE) is not None
+
+
+@pytest.mark.parametrize("wrong", [("::61", "::62"), ("::1", "::2"), (":64:n", ":65:n")])
+def test_an_ipv6_address_that_the_network_does_not_know_ends_the_boot(tmp_path: Path, wrong: tuple[str, str]) -> None:
+    with pytest.raises(BootError, match="the network is 2001:db8:64::61/64 with gateway 2001:db8:64::1"):
+        _kernel(tmp_path, _ARGUMENT.replace(*wrong)).check_ipv6([], _IPV6)
+
+
 _MINE = (Address(address="192.0.2.97", prefix=24, gateway="192.0.2.1", public=True),)
 
 

@@ -15,9 +15,9 @@ _CARDS = {"eth0": "52:54:00:72:61:00", "eth1": "52:54:00:72:62:00"}
 _ADDRESS = Address(address="192.0.2.97", prefix=24, gateway="192.0.2.1", public=True)
 
 
-def _profiles(kind: str) -> dict[str, str]:
-    """Those of the first server of the stack `bonded`, as nmstatectl made them."""
-    golden = Path(__file__).resolve().parents[2] / "golden/host-network-bonded.txt"
+def _profiles(kind: str, case: str = "bonded") -> dict[str, str]:
+    """Those of the first server of the stack `bonded`, or of another case, as nmstatectl made them."""
+    golden = Path(__file__).resolve().parents[2] / f"golden/host-network-{case}.txt"
     parts = [part.partition("\n") for part in golden.read_text().split("==> ")[1:]]
     found = {head.partition(" ")[2]: text for head, _, text in parts if head.startswith(f"{kind} ")}
     for name, mac in _CARDS.items():
@@ -25,9 +25,9 @@ def _profiles(kind: str) -> dict[str, str]:
     return found
 
 
-def _written(folder: Path, kind: str, *changes: tuple[str, str]) -> list[Path]:
+def _written(folder: Path, kind: str, *changes: tuple[str, str], case: str = "bonded") -> list[Path]:
     folder.mkdir(parents=True)
-    for name, text in _profiles(kind).items():
+    for name, text in _profiles(kind, case).items():
         (folder / name).write_text(reduce(lambda given, change: given.replace(*change), changes, text))
         (folder / name).chmod(0o600)
     return sorted(folder.iterdir())
@@ -69,6 +69,25 @@ def test_what_would_not_work_ends_the_boot(tmp_path: Path, change: tuple[str, st
     paths = _written(tmp_path / "profiles", "live", change)
     with pytest.raises(BootError, match=told):
         Kernel(arguments=()).check_host_network(paths, (_ADDRESS,), _CARDS)
+
+
+@pytest.mark.parametrize("kind", ["live", "installed"])
+def test_both_families(tmp_path: Path, kind: str) -> None:
+    ipv6 = Address(address="2001:db8:64::61", prefix=64, gateway="2001:db8:64::1", public=True)
+    paths = _written(tmp_path / "profiles", kind, case="both-families")
+    kernel = Kernel(arguments=())
+    assert kernel.check_host_network(paths, (_ADDRESS,), _CARDS)["eth0"].told == "eth0: 192.0.2.97/24 via 192.0.2.1"
+    assert kernel.check_ipv6(paths, ipv6) == ipv6
+    host_network.populate_ipv6(tmp_path, ipv6)
+    assert (tmp_path / "proc/net/if_inet6").read_text().split() == [
+        "20010db8006400000000000000000061",
+        *["02", "40", "00", "80", "eth0"],
+    ]
+    assert (tmp_path / "proc/net/ipv6_route").read_text().split()[4] == "20010db8006400000000000000000001"
+    elsewhere = _written(tmp_path / "elsewhere", kind, ("2001:db8:64::1,", "2001:db8:64::2,"), case="both-families")
+    with pytest.raises(BootError, match="the network is 2001:db8:64::61/64 with gateway 2001:db8:64::1"):
+        kernel.check_ipv6(elsewhere, ipv6)
+    assert kernel.check_ipv6(_written(tmp_path / "alone", kind), ipv6) is None, "IPv6 is disabled"
 
 
 def test_profiles_and_kernel_arguments_may_not_both_say_it(tmp_path: Path) -> None:

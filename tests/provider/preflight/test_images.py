@@ -54,6 +54,7 @@ def _asked(
     *,
     again: bool = False,
     second: dict[str, Any] | None = None,
+    release_image: str | None = None,
     **changes: Any,
 ) -> Any:
     registries = {"pullSecret": mirror.pull_secret(), "ca": mirror.ca, **changes}
@@ -62,6 +63,7 @@ def _asked(
         "installer": installer,
         "version": "4.19.0",
         "images": True,
+        **({"releaseImage": release_image} if release_image else {}),
         "mirrors": [
             {"source": "quay.invalid/openshift", "mirrors": [f"{mirror.name}/mirror"]},
             *([second] if second else []),
@@ -77,6 +79,13 @@ def test_all_images_are_in_the_mirror(mirror: registry.Registry, tmp_path: Path)
     etcd = mirror.push("mirror/release", {"etcd": "1"}, "etcd")
     found = _asked(mirror, _installer(tmp_path, mirror, {"etcd": f"{_SOURCE}@{etcd}"}))
     assert f"the release image and the 1 that it names can be pulled: {mirror.name}" in the(found, "images", "ok")
+
+
+def test_the_release_image_may_be_another_than_the_installers(mirror: registry.Registry, tmp_path: Path) -> None:
+    digest = mirror.push("mirror/other", {_LIST: json.dumps({"spec": {"tags": []}})})
+    installer = _installer(tmp_path, mirror, {"lost": f"{_SOURCE}@sha256:{'0' * 64}"})
+    found = _asked(mirror, installer, release_image=f"quay.invalid/openshift/other@{digest}")
+    assert "the release image and the 0 that it names can be pulled" in the(found, "images", "ok")
 
 
 def test_a_source_may_be_named_twice(mirror: registry.Registry, tmp_path: Path) -> None:

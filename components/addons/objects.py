@@ -1,0 +1,118 @@
+"""Custom resources that operators are given: read, and checked before anything is declared.
+
+Their schemas come with the operators: the API server has them when the operator is installed, and refuses what does not
+fit. What can be told before is told here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from metal_ipi.components.install.manifest_rules import OTHER_KIND, Object, identity, known_kinds, told
+from metal_ipi.components.install.manifests import documents
+
+_WAIT_FOR = "pulumi.com/waitFor"
+_FIELDS = ("apiVersion", "kind", "metadata", "spec")
+_METADATA = ("name", "namespace", "labels", "annotations")
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+class ObjectsError(ValueError):
+    """Objects that no operator can be given; `problems` has each with its place, cause and remedy."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
+        super().__init__("\n".join((f"the objects of dayTwo have {count}; nothing was changed", *lines)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """Where objects of an operator stand."""
+
+    where: str
+    """What messages call it: a setting."""
+    file: Path | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The object itself, where there is no file."""
+    wait_for: str | None = None
+    """What each of them is waited for, as pulumi.com/waitFor has it."""
+
+
+def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
+    """The objects of each place, with their annotations for the wait. Raises ObjectsError with all that is wrong."""
+    problems, seen = list[str](), dict[tuple[str, ...], str]()
+    found: list[list[dict[str, Any]]] = []
+    for each in given:
+        objects = list(_objects(each, problems))
+        for it in objects:
+            wrong = list(_wrong(it))
+            if not wrong and (named := identity(it.tree)) in seen:
+                wrong = [f"{told(named)} is in {seen[named]}, too -> take one out"]
+            problems += [f"{it.where}: {problem}" for problem in wrong]
+            seen.setdefault(identity(it.tree), it.where)
+        found.append([awaited(it.tree, each.wait_for) for it in objects])
+    if problems:
+        raise ObjectsError(problems)
+    return found
+
+
+def awaited(tree: Mapping[str, Any], wait_for: str | None) -> dict[str, Any]:
+    """The object, waited for as is said here, unless it says so itself."""
+    metadata = _mapping(tree.get("metadata"))
+    if wait_for is None:
+        return dict(tree)
+    annotations = {_WAIT_FOR: wait_for, **_mapping(metadata.get("annotations"))}
+    return {**tree, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _objects(given: Given, problems: list[str]) -> Iterator[Object]:
+    if given.file is None:
+        yield Object(where=given.where, tree=given.manifest)
+        return
+    where = f"{given.where}: {given.file.name}"
+    try:
+        text = given.file.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{where} cannot be read as UTF-8 text: {error} -> name a YAML file, relative to the project")
+        return
+    for _, it in documents(where, text, problems):
+        yield it
+
+
+def _wrong(it: Object) -> Iterator[str]:
+    version, kind, metadata = it.version, it.kind, it.metadata
+    if not re.fullmatch(OTHER_KIND, f"{version}/{kind}"):
+        yield f"apiVersion {version}, kind {kind} -> give a custom resource's, e.g. lvm.topolvm.io/v1alpha1, LVMCluster"
+        return
+    if kind in known_kinds().get(version, {}) and "openshift.io" not in version:
+        yield f"{kind} of {version} is Kubernetes' own -> have your own tools apply it: these are custom resources"
+    name = metadata.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield f"metadata.name is {name!r} -> give the object's name, of a-z, 0-9, '-' and '.'"
+    namespace = metadata.get("namespace")
+    if namespace is not None and (not isinstance(namespace, str) or not _NAME.fullmatch(namespace)):
+        yield f"metadata.namespace is {namespace!r} -> name a namespace, or leave it out where the kind is in none"
+    for field_name in it.tree:
+        if field_name not in _FIELDS:
+            yield f"it has {field_name} -> give {', '.join(_FIELDS)} only"
+    for field_name in metadata:
+        if field_name not in _METADATA:
+            yield f"it has metadata.{field_name} -> give {', '.join(_METADATA)} only"
+    if not isinstance(it.tree.get("spec", {}), dict):
+        yield "spec is no object -> give one, or leave it out"
+    for field_name in ("labels", "annotations"):
+        entries = metadata.get(field_name) or {}
+        if not isinstance(entries, dict) or not all(
+            isinstance(value, str) for value in cast("dict[str, Any]", entries).values()
+        ):
+            yield f"metadata.{field_name} are not texts -> write each value in quotes"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

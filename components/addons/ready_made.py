@@ -1,0 +1,146 @@
+"""What operators are told that have settings of their own: LVM Storage, NMState, health checks of nodes.
+
+Fields as in the operators' own types: openshift/lvm-operator (api/v1alpha1), nmstate/kubernetes-nmstate (api),
+medik8s/node-healthcheck-operator and medik8s/fence-agents-remediation (api/v1alpha1). The types were read, and
+no definition of theirs was compared with. Nothing here needs Pulumi or a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+Manifest = dict[str, Any]
+LVM, LVM_NAMESPACE = "lvms-operator", "openshift-storage"
+NMSTATE, NMSTATE_NAMESPACE = "kubernetes-nmstate-operator", "openshift-nmstate"
+NMSTATE_WEBHOOK = f"/apis/apps/v1/namespaces/{NMSTATE_NAMESPACE}/deployments/nmstate-webhook"
+"""The API asks it about each policy."""
+HEALTH, FENCING, AVAILABILITY_NAMESPACE = (
+    "node-healthcheck-operator",
+    "fence-agents-remediation",
+    "openshift-workload-availability",
+)
+_FENCING_API = "fence-agents-remediation.medik8s.io/v1alpha1"
+_TEMPLATE = "bmc"
+_HTTPS = 443
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeBmc:
+    """A node's BMC, as the fence agent reaches it."""
+
+    node: str
+    """The node's name."""
+    address: str
+    """Its https URL."""
+    system_id: str | None
+    """The id of the System, where the BMC serves several."""
+    secret: str
+    """The Secret with its account."""
+
+
+def role_label(role: str) -> str:
+    """The label of a role's nodes."""
+    return f"node-role.kubernetes.io/{role}"
+
+
+def lvm_cluster(
+    *,
+    name: str,
+    disks: Sequence[str],
+    role: str | None,
+    wipe: bool,
+    filesystem: str,
+    size_percent: int,
+    overprovision_ratio: int,
+) -> Manifest:
+    """LVM Storage's only object: which disks it takes on which nodes."""
+    selector: Manifest = {"paths": list(disks)}
+    selector |= {"forceWipeDevicesAndDestroyAllData": True} if wipe else {}
+    device_class: Manifest = {
+        "name": name,
+        "default": True,
+        "fstype": filesystem,
+        "deviceSelector": selector,
+        "thinPoolConfig": {
+            "name": "thin-pool-1",
+            "sizePercent": size_percent,
+            "overprovisionRatio": overprovision_ratio,
+        },
+    }
+    spec: Manifest = {"storage": {"deviceClasses": [device_class]}}
+    if role is not None:
+        term = {"matchExpressions": [{"key": role_label(role), "operator": "Exists"}]}
+        device_class["nodeSelector"] = {"nodeSelectorTerms": [term]}
+    if role != "worker":
+        spec["tolerations"] = [{"key": role_label("master"), "operator": "Exists", "effect": "NoSchedule"}]
+    wait = "jsonpath={.status.state}=Ready"
+    return _object("lvm.topolvm.io/v1alpha1", "LVMCluster", "lvmcluster", spec, namespace=LVM_NAMESPACE, wait_for=wait)
+
+
+def nmstate() -> Manifest:
+    """Has the operator start what changes networks, on all nodes."""
+    return _object("nmstate.io/v1", "NMState", "nmstate", {})
+
+
+def network_policy(name: str, desired: Mapping[str, Any], *, role: str | None, max_unavailable: int) -> Manifest:
+    """What networks of nodes are to be. The operator goes back to what was where a node loses its way."""
+    spec: Manifest = {"desiredState": dict(desired), "maxUnavailable": max_unavailable}
+    spec |= {"nodeSelector": {role_label(role): ""}} if role is not None else {}
+    return _object("nmstate.io/v1", "NodeNetworkConfigurationPolicy", name, spec, wait_for="condition=Available")
+
+
+def fencing_template(bmcs: Sequence[NodeBmc], *, verify: bool) -> Manifest:
+    """How a node is restarted over its BMC (fence_redfish(8)); accounts stand in Secrets."""
+    at = {bmc.node: urlsplit(bmc.address) for bmc in bmcs}
+    by_node = {
+        "--ip": {node: str(url.hostname) for node, url in at.items()},
+        "--ipport": {node: str(url.port or _HTTPS) for node, url in at.items()},
+    }
+    systems = {bmc.node: f"/redfish/v1/Systems/{bmc.system_id}" for bmc in bmcs if bmc.system_id}
+    by_node |= {"--systems-uri": systems} if systems else {}
+    spec = {
+        "agent": "fence_redfish",
+        "sharedparameters": {"--ssl" if verify else "--ssl-insecure": ""},
+        "nodeparameters": by_node,
+        "nodeSecretNames": {bmc.node: bmc.secret for bmc in bmcs},
+    }
+    kind = "FenceAgentsRemediationTemplate"
+    return _object(_FENCING_API, kind, _TEMPLATE, {"template": {"spec": spec}}, namespace=AVAILABILITY_NAMESPACE)
+
+
+def health_check(role: str, *, unhealthy_after: int, min_healthy_percent: int) -> Manifest:
+    """Which nodes are looked after; what is done is the template's."""
+    template = {
+        "apiVersion": _FENCING_API,
+        "kind": "FenceAgentsRemediationTemplate",
+        "namespace": AVAILABILITY_NAMESPACE,
+        "name": _TEMPLATE,
+    }
+    spec = {
+        "selector": {"matchExpressions": [{"key": role_label(role), "operator": "Exists"}]},
+        "minHealthy": f"{min_healthy_percent}%",
+        "unhealthyConditions": [
+            {"type": "Ready", "status": status, "duration": f"{unhealthy_after}s"} for status in ("False", "Unknown")
+        ],
+        "remediationTemplate": template,
+    }
+    wait = "jsonpath={.status.phase}=Enabled"
+    return _object("remediation.medik8s.io/v1alpha1", "NodeHealthCheck", f"{role}-bmc", spec, wait_for=wait)
+
+
+def _object(
+    api_version: str,
+    kind: str,
+    name: str,
+    spec: Manifest,
+    *,
+    namespace: str | None = None,
+    wait_for: str | None = None,
+) -> Manifest:
+    metadata: Manifest = {"name": name}
+    metadata |= {"namespace": namespace} if namespace is not None else {}
+    metadata |= {"annotations": {"pulumi.com/waitFor": wait_for}} if wait_for is not None else {}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,137 @@
+"""Where the cluster's own image registry keeps its images.
+
+OpenShift's image registry operator makes its configuration itself, with `managementState: Removed` on platforms that
+bring no storage (cluster-image-registry-operator, pkg/storage, and pkg/operator/bootstrap.go). So there is no object to
+make: a patch says what of it is ours, and takes these fields over. The patch stays when the settings go, because the
+operator does nothing sensible with a configuration that says neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from metal_ipi.components.cluster.api import api_provider
+from metal_ipi.provider.types import ClusterCredentials, Gate, GateArgs, ObjectReady, Secret
+
+CLAIM = "image-registry-storage"
+NAMESPACE = "openshift-image-registry"
+_API_VERSION = "imageregistry.operator.openshift.io/v1"
+_PATH = f"/apis/{_API_VERSION}/configs/cluster"
+_KEYS = "image-registry-private-configuration-user"
+"""The Secret whose keys the operator takes for an object store (pkg/defaults)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimArgs:
+    """A volume for the images."""
+
+    storage_class: str | None
+    """None: the cluster's default one."""
+    size: int
+    """GiB."""
+    access: str
+    """`ReadWriteOnce` or `ReadWriteMany`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistryArgs:
+    """What the registry is to be."""
+
+    kubeconfig: pulumi.Input[Secret[str]]
+    """An administrator's kubeconfig, secret."""
+    credentials: ClusterCredentials
+    """The same, as gates take it."""
+    timeout: int
+    """Seconds until it is available."""
+    managed: bool
+    """Whether it runs."""
+    replicas: int = 1
+    storage: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """`spec.storage` of its configuration; of a claim it is made here."""
+    claim: ClaimArgs | None = None
+    keys: Mapping[str, pulumi.Input[str]] | None = None
+    """Of an object store, secret: REGISTRY_STORAGE_S3_ACCESSKEY, REGISTRY_STORAGE_S3_SECRETKEY."""
+    after: Sequence[pulumi.Resource] = ()
+    """What must be done before."""
+    cluster: pulumi.Resource | None = None
+    """What lasts as long as the cluster."""
+
+
+class ImageRegistry(pulumi.ComponentResource):
+    """The image registry of one cluster."""
+
+    def __init__(self, name: str, args: RegistryArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:addons:ImageRegistry", name, None, opts)
+        child = pulumi.ResourceOptions(
+            parent=self,
+            provider=api_provider(f"{name}-provider", args.kubeconfig, self),
+            deleted_with=args.cluster,
+            depends_on=list(args.after),
+        )
+        needed: list[pulumi.Resource] = []
+        if args.claim is not None:
+            wanted = claim(args.claim)
+            needed.append(
+                kubernetes.core.v1.PersistentVolumeClaim(
+                    f"{name}-claim", metadata=wanted["metadata"], spec=wanted["spec"], opts=child
+                )
+            )
+        if args.keys is not None:
+            needed.append(
+                kubernetes.core.v1.Secret(
+                    f"{name}-keys",
+                    metadata={"name": _KEYS, "namespace": NAMESPACE},
+                    string_data=pulumi.Output.secret(args.keys),
+                    opts=child,
+                )
+            )
+        spec = configuration(args)
+        patch = kubernetes.apiextensions.CustomResourcePatch(
+            f"{name}-configuration",
+            api_version=_API_VERSION,
+            kind="Config",
+            metadata={"name": "cluster", "annotations": {"pulumi.com/patchForce": "true"}},
+            spec=spec,
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=needed, retain_on_delete=True)),
+        )
+        conditions = ["Available=True", "Progressing=False"]
+        Gate(
+            f"{name}-available",
+            GateArgs(
+                spec=ObjectReady(credentials=args.credentials, path=_PATH, conditions=conditions),
+                timeout_seconds=args.timeout,
+                triggers=[spec],
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[patch]),
+        )
+        self.register_outputs({"storage": spec.get("storage", {})})
+
+
+def claim(args: ClaimArgs) -> dict[str, Any]:
+    """The claim's manifest."""
+    spec: dict[str, Any] = {
+        "accessModes": [args.access],
+        "resources": {"requests": {"storage": f"{args.size}Gi"}},
+    }
+    spec |= {"storageClassName": args.storage_class} if args.storage_class else {}
+    return {"metadata": {"name": CLAIM, "namespace": NAMESPACE}, "spec": spec}
+
+
+def configuration(args: RegistryArgs) -> dict[str, Any]:
+    """What of the operator's configuration is ours."""
+    if not args.managed:
+        return {"managementState": "Removed", "replicas": args.replicas}  # the API wants the latter in any case
+    storage = {"pvc": {"claim": CLAIM}} if args.claim is not None else dict(args.storage)
+    # A volume that one node mounts can be taken over only when the pod before has let go of it.
+    alone = args.claim is not None and args.claim.access == "ReadWriteOnce"
+    return {
+        "managementState": "Managed",
+        "replicas": args.replicas,
+        "rolloutStrategy": "Recreate" if alone else "RollingUpdate",
+        "storage": storage,
+    }

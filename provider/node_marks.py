@@ -1,0 +1,132 @@
+"""NodeMarks: labels and taints of nodes.
+
+Ownership is by key: keys that are not named here, now or in the state, are others' and stay.
+
+Life cycle: create and update put on each node what is named, and take off what the state named and the program does not
+any more; a node that is gone has nothing to lose. read tells what is really there of it, so that the next up puts back
+what is missing. delete takes everything off again, unless the cluster goes with it.
+Killed at any moment: each node is changed at once, and what is there already is not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metal_ipi.provider.backoff import Backoff
+from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
+from metal_ipi.provider.resources.node_marks import NodeMarksArgs
+
+_PATIENCE = 300.0
+"""Seconds for which an API is asked again that does not answer, or a node that others change at the same time."""
+
+_Node = Mapping[str, Any]
+
+
+class NodeMarks(ResourceType):
+    """Labels and taints of nodes."""
+
+    token = "metal-ipi:index:NodeMarks"  # noqa: S105 - a type token
+    inputs = NodeMarksArgs
+
+    def diff(self, context: Context, old: Values, new: Values) -> Changes:
+        # Not the credentials: with others the nodes have the same marks.
+        return simple_changes(old, new, ("nodes",))
+
+    def preview(self, context: Context, old: Values | None, new: Values) -> Values:
+        return {}
+
+    async def create(self, context: Context, inputs: Values) -> Made:
+        await _Work(context, inputs).bring({}, _by_name(inputs))
+        return Made(id=context.identity, outputs={})
+
+    async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
+        await _Work(context, new).bring(_by_name(old), _by_name(new))
+        return {}
+
+    async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
+        cluster = Cluster(old["credentials"], patience=_PATIENCE)
+        seen: list[_Node] = []
+        for each in old["nodes"]:
+            node = await cluster.node(each["name"])
+            seen.append(_seen(each, node or {}))
+        return {} if seen == list(old["nodes"]) else {"nodes": seen}
+
+    async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+        if context.given_up:
+            await _Work(context, old).bring(_by_name(old), {})
+
+
+class _Work:
+    """One operation on one cluster's nodes."""
+
+    def __init__(self, context: Context, values: Values) -> None:
+        self._context, self._cluster = context, Cluster(values["credentials"], patience=_PATIENCE)
+
+    async def bring(self, before: Mapping[str, _Node], wanted: Mapping[str, _Node]) -> None:
+        """From what was put on nodes to what is to be on them."""
+        for name in {**before, **wanted}:
+            await self._context.status.live(f"labels and taints of {name}")
+            await self._bring(name, before.get(name, {}), wanted.get(name, {}))
+
+    async def _bring(self, name: str, before: _Node, wanted: _Node) -> None:
+        backoff = Backoff(timeout=_PATIENCE)
+        while True:
+            node = await self._cluster.node(name)
+            if node is None:
+                if wanted:
+                    raise RemoteError(f"node {name} is not in the cluster; see whether its machine runs (`make up`)")
+                return
+            change = patch(node, before, wanted)
+            if not change or await self._cluster.patch_node(node, change):
+                return
+            changed = RemoteError(f"node {name} is changed by others all the time", passing=True)
+            await backoff.wait_for(f"node {name}, which others change", self._context.status.live, changed)
+
+
+def patch(node: Mapping[str, Any], before: _Node, wanted: _Node) -> dict[str, Any]:
+    """What is to be merged into a Node object; nothing where it is as it should be."""
+    labels: Mapping[str, str] = (node.get("metadata") or {}).get("labels") or {}
+    gone = {key for key in before.get("labels") or {} if key in labels}
+    changed: dict[str, str | None] = dict.fromkeys(gone - set(wanted.get("labels") or {}))
+    changed |= {key: value for key, value in (wanted.get("labels") or {}).items() if labels.get(key) != value}
+    present: Sequence[Mapping[str, Any]] = (node.get("spec") or {}).get("taints") or ()
+    ours = {_identity(taint) for taint in (*(before.get("taints") or ()), *(wanted.get("taints") or ()))}
+    kept = [taint for taint in present if _identity(taint) not in ours]
+    here = [taint for taint in present if _identity(taint) in ours]
+    new = [_taint(taint) for taint in wanted.get("taints") or ()]
+    result: dict[str, Any] = {"metadata": {"labels": changed}} if changed else {}
+    if sorted(map(_told, here)) != sorted(map(_told, new)):
+        result["spec"] = {"taints": [*kept, *new] or None}
+    return result
+
+
+def _seen(wanted: _Node, node: Mapping[str, Any]) -> _Node:
+    """What of it is on the node."""
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    taints = {_told(taint) for taint in (node.get("spec") or {}).get("taints") or ()}
+    found = {
+        "labels": {key: labels[key] for key in wanted.get("labels") or {} if key in labels},
+        "taints": [taint for taint in wanted.get("taints") or () if _told(taint) in taints],
+    }
+    return {**wanted, **{name: value for name, value in found.items() if name in wanted}}
+
+
+def _by_name(values: Values) -> dict[str, _Node]:
+    return {str(node["name"]): node for node in values["nodes"]}
+
+
+def _identity(taint: Mapping[str, Any]) -> tuple[str, str]:
+    return str(taint["key"]), str(taint["effect"])
+
+
+def _told(taint: Mapping[str, Any]) -> tuple[str, str, str]:
+    return (*_identity(taint), str(taint.get("value") or ""))
+
+
+def _taint(taint: Mapping[str, Any]) -> dict[str, str]:
+    """As the API has it."""
+    key, effect, value = _told(taint)
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}

@@ -1,0 +1,170 @@
+"""What cannot go together in `dayTwo`, and with the rest of the settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import chain
+
+from metal_ipi.components.addons import ready_made
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.contract import Facility
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.day_two import Role
+from metal_ipi.stacks.sections.image_registry import ClaimRegistry
+from metal_ipi.stacks.sections.service_addresses import OPENSHIFT_CATALOG
+
+_PATH = "dayTwo"
+
+
+def conflicts(settings: Settings, site: Facility) -> Found:
+    """All of it."""
+    found = (_catalog(settings), _capabilities(settings), _lvm(settings), _roles(settings), _operators(settings))
+    yield from chain(*found, _health(settings, site), _registry(settings))
+
+
+def _machines(settings: Settings, role: Role | None) -> list[str]:
+    return [name for name in settings.machines if role is None or name.startswith(f"{role}-")]
+
+
+def _catalogs(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The catalogues that are used, with the settings that name them."""
+    section = settings.day_two
+    if section.lvm_storage or section.nm_state or section.node_health_check:
+        yield "catalog", section.catalog
+    for number, each in enumerate(section.operators):
+        yield ("catalog", section.catalog) if each.catalog is None else (f"operators[{number}].catalog", each.catalog)
+
+
+def _catalog(settings: Settings) -> Found:
+    for path, catalog in dict.fromkeys(_catalogs(settings)):
+        if settings.install.distribution == "okd" and catalog == OPENSHIFT_CATALOG:
+            yield f"{_PATH}.{path}", catalog, "OKD has no such catalogue", "set it to community-operators"
+
+
+def _capabilities(settings: Settings) -> Found:
+    """Of a cluster that begins with none, only what is named is there."""
+    given = settings.install_config.capabilities
+    if given is None or given.baseline_capability_set != "None":
+        return
+    operators = ("OperatorLifecycleManager", "marketplace") if dict(_catalogs(settings)) else ()
+    registry = ("ImageRegistry",) if settings.day_two.registry is not None else ()
+    for name in (*operators, *registry):
+        if name not in given.additional_enabled_capabilities:
+            yield (
+                "installConfig.capabilities.additionalEnabledCapabilities",
+                ", ".join(given.additional_enabled_capabilities) or "(none)",
+                f"{_PATH} needs {name}, and the cluster would not have it",
+                f"add {name}",
+            )
+
+
+def _lvm(settings: Settings) -> Found:
+    section = settings.day_two.lvm_storage
+    if section is None or settings.boot.install is None:
+        return
+    for number, disk in enumerate(section.disks):
+        taken = [
+            name for name in _machines(settings, section.role) if settings.install_device(name).device_name == disk
+        ]
+        if taken:
+            yield (
+                f"{_PATH}.lvmStorage.disks[{number}]",
+                disk,
+                f"{', '.join(taken)} would be installed to it",
+                "give another disk, or install to another one",
+            )
+
+
+def _roles(settings: Settings) -> Found:
+    section = settings.day_two
+    named: list[tuple[str, Role | None]] = []
+    if section.lvm_storage is not None:
+        named.append(("lvmStorage", section.lvm_storage.role))
+    if section.node_health_check is not None:
+        named.append(("nodeHealthCheck", section.node_health_check.role))
+    for number, policy in enumerate(section.nm_state.policies if section.nm_state else ()):
+        named.append((f"nmState.policies[{number}]", policy.role))
+    for path, role in named:
+        if not _machines(settings, role):
+            yield f"{_PATH}.{path}.role", str(role), "there is no machine of this role", "name the other role"
+
+
+def _health(settings: Settings, site: Facility) -> Found:
+    section, path = settings.day_two.node_health_check, f"{_PATH}.nodeHealthCheck"
+    if section is None:
+        return
+    if isinstance(site.bmcs, str):
+        yield path, "given", site.bmcs, "remove it; nodes of servers of your own (platform.type redfish) can have it"
+        return
+    machines = _machines(settings, section.role)
+    needed = math.ceil(len(machines) * section.min_healthy_percent / 100)
+    if machines and needed == len(machines):  # node-healthcheck-operator rounds up, too
+        most = 100 * (needed - 1) // needed
+        yield (
+            f"{path}.minHealthyPercent",
+            str(section.min_healthy_percent),
+            f"of {needed} nodes all would have to be healthy, and none would ever be restarted",
+            f"set it to {most} or less" if most else "remove nodeHealthCheck: a single node cannot be looked after",
+        )
+    single = [bmc.machine for bmc in site.bmcs if bmc.machine in machines and bmc.system_id is None]
+    if single and len(single) < len(machines):
+        yield (
+            path,
+            "given",
+            f"bmc.systemId is set of some servers, and not of those of {', '.join(single[:3])}: the fence agent"
+            " wants it of all or of none",
+            "set bmc.systemId of all these servers",
+        )
+    private = [bmc.machine for bmc in site.bmcs if bmc.machine in machines and bmc.private_authority]
+    if private and section.verify_certificates:
+        yield (
+            f"{path}.verifyCertificates",
+            "true",
+            f"the certificates of {', '.join(private[:3])} are of an authority that the fence agent does not know",
+            "set it to false, or give the BMCs certificates of a public authority",
+        )
+
+
+def _operators(settings: Settings) -> Found:
+    section = settings.day_two
+    ready = {
+        ready_made.LVM: (section.lvm_storage, ready_made.LVM_NAMESPACE, False, "lvmStorage"),
+        ready_made.NMSTATE: (section.nm_state, ready_made.NMSTATE_NAMESPACE, False, "nmState"),
+        ready_made.FENCING: (section.node_health_check, ready_made.AVAILABILITY_NAMESPACE, True, "nodeHealthCheck"),
+        ready_made.HEALTH: (section.node_health_check, ready_made.AVAILABILITY_NAMESPACE, True, "nodeHealthCheck"),
+    }
+    packages = {package: f"{_PATH}.{path}" for package, (given, _, _, path) in ready.items() if given is not None}
+    modes = {space: (everywhere, path) for given, space, everywhere, path in ready.values() if given is not None}
+    for number, each in enumerate(section.operators):
+        path, everywhere = f"{_PATH}.operators[{number}]", each.watches == "all-namespaces"
+        if each.package in packages:
+            yield f"{path}.package", each.package, f"{packages[each.package]} has it already", "leave it in one place"
+        packages.setdefault(each.package, path)
+        mode, whose = modes.setdefault(each.namespace, (everywhere, f"operators[{number}]"))
+        if mode != everywhere:
+            yield (
+                f"{path}.watches",
+                each.watches,
+                f"{_PATH}.{whose} is in {each.namespace}, too, and looks elsewhere: a namespace has one OperatorGroup",
+                "give them namespaces of their own, or the same value",
+            )
+
+
+def _registry(settings: Settings) -> Found:
+    section, path = settings.day_two.registry, f"{_PATH}.registry"
+    if not isinstance(section, ClaimRegistry):
+        return
+    if section.access == "ReadWriteOnce" and section.replicas > 1:
+        yield (
+            f"{path}.replicas",
+            str(section.replicas),
+            "a volume of access ReadWriteOnce is mounted by one pod",
+            "set it to 1, or access to ReadWriteMany",
+        )
+    lvm = settings.day_two.lvm_storage
+    name = section.storage_class or ""
+    if lvm is not None and name.startswith("lvms-") and name != lvm.storage_class:
+        yield f"{path}.storageClass", name, "LVM Storage makes no such class", f"set it to {lvm.storage_class}"
+    if lvm is not None and name in ("", lvm.storage_class) and section.access == "ReadWriteMany":
+        yield f"{path}.access", section.access, "volumes of LVM Storage are of one node", "set it to ReadWriteOnce"

@@ -1,0 +1,217 @@
+"""What is installed when the cluster is complete: operators, and what they are told to do."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from metal_ipi.stacks.sections.base import Section, matching, wrong
+from metal_ipi.stacks.sections.devices import StableDevice
+from metal_ipi.stacks.sections.forms import PathHere
+from metal_ipi.stacks.sections.image_registry import ImageRegistry, ObjectName
+from metal_ipi.stacks.sections.service_addresses import OPENSHIFT_CATALOG
+
+_SHARED = ("openshift-operators", "default")
+_SYSTEM = re.compile(
+    r"kube-.*|openshift|openshift-(config|etcd|ingress|kube-.*|machine-.*|marketplace|monitoring|node)"
+)
+WAIT_FOR = r"condition=[A-Za-z0-9./-]+(=\w+)?|jsonpath=\{(\.[A-Za-z0-9_-]+)+\}(=.+)?"
+"""What `pulumi.com/waitFor` takes of pulumi-kubernetes (Resource annotations), one at a time."""
+
+_Package = Annotated[
+    str,
+    matching(
+        r"(?=.{1,253}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?",
+        "it is no name of a package or of a catalogue",
+        "copy it from `oc get packagemanifests`",
+    ),
+]
+_Channel = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,98}[A-Za-z0-9])?",
+        "it is no name of a channel",
+        "copy it from `oc get packagemanifest <package> -o yaml`, e.g. stable-4.19",
+    ),
+]
+_Csv = Annotated[
+    str,
+    matching(
+        r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9+]*[a-z0-9])?)+",
+        "it is no name of a ClusterServiceVersion",
+        "copy it from the package's channel, e.g. lvms-operator.v4.19.0",
+    ),
+]
+_WaitFor = Annotated[
+    str,
+    matching(
+        WAIT_FOR, "it is nothing that can be waited for", "give condition=<type> or jsonpath={.status.<field>}=<value>"
+    ),
+]
+Role = Literal["control-plane", "worker"]
+
+
+class OperatorObject(Section):
+    """Custom resources that an operator is given: those of a file, or one that stands here."""
+
+    file: PathHere | None = Field(default=None, description="a YAML file with one or more, relative to the project")
+    manifest: dict[str, Any] | None = Field(default=None, description="one, as it would stand in a file; no secrets")
+    wait_for: _WaitFor | None = Field(
+        default=None,
+        description="what each of them is waited for: condition=<type>, or jsonpath={.status.<field>}=<value>; not"
+        " set: it is only applied",
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> OperatorObject:
+        if (self.file is None) == (self.manifest is None):
+            raise wrong("file and manifest are one or the other", "set file, or manifest")
+        return self
+
+
+class Operator(Section):
+    """An operator of the Operator Lifecycle Manager, and the objects that it is given."""
+
+    package: _Package = Field(description="its package in the catalogue, e.g. kubernetes-nmstate-operator")
+    namespace: ObjectName = Field(description="the namespace that is made for it; operators may share one")
+    channel: _Channel | None = Field(default=None, description="where updates come from; not set: the package's own")
+    catalog: _Package | None = Field(default=None, description="the catalogue; not set: as in dayTwo.catalog")
+    catalog_namespace: ObjectName = Field(default="openshift-marketplace", description="the catalogue's namespace")
+    starting_csv: _Csv | None = Field(
+        default=None, description="the version to begin with, by its name; not set: the channel's latest"
+    )
+    approval: Literal["automatic", "manual"] = Field(
+        default="automatic", description="manual: somebody approves each installation and each update; `up` waits"
+    )
+    privileged: bool = Field(
+        default=False, description="true: pods of the namespace may use the host's network and files"
+    )
+    watches: Literal["own-namespace", "all-namespaces"] = Field(
+        default="own-namespace", description="where it looks for its objects, of what its version can do"
+    )
+    objects: tuple[OperatorObject, ...] = Field(
+        default=(), strict=False, max_length=50, description="its objects, in the order in which they are made"
+    )
+
+    @model_validator(mode="after")
+    def _own_namespace(self) -> Operator:
+        if self.namespace in _SHARED or _SYSTEM.fullmatch(self.namespace):
+            raise wrong(
+                "the namespace is the cluster's own: it would stay behind, with the operator in it",
+                "give it one of its own, e.g. the one that its documentation names",
+                at="namespace",
+            )
+        return self
+
+
+class ThinPool(Section):
+    """How much of a disk is used, and how much more than there is may be promised."""
+
+    size_percent: int = Field(default=90, ge=10, le=90, description="percent of the disks that volumes are made of")
+    overprovision_ratio: int = Field(
+        default=10, ge=2, le=100, description="how many times what there is may be promised to volumes"
+    )
+
+
+class LvmStorage(Section):
+    """LVM Storage: volumes of disks that the nodes have, and a storage class for them."""
+
+    channel: _Channel | None = Field(default=None, description="not set: stable-<major.minor> of openshiftVersion")
+    device_class: Annotated[ObjectName, Field(max_length=58)] = Field(
+        default="vg1", description="its name; the storage class is called lvms-<name>"
+    )
+    disks: tuple[StableDevice, ...] = Field(
+        strict=False,
+        max_length=50,
+        description="the disks, as each of these nodes has them: stable paths, at least one",
+    )
+    role: Role | None = Field(default=None, description="the nodes that have them; not set: all")
+    wipe: bool = Field(
+        default=False, description="true: what is on these disks is destroyed; false: they must be empty"
+    )
+    filesystem: Literal["xfs", "ext4"] = Field(default="xfs", description="of volumes: xfs or ext4")
+    thin_pool: ThinPool = Field(default_factory=ThinPool, description="how far disks are used")
+
+    @model_validator(mode="after")
+    def _some(self) -> LvmStorage:
+        if not self.disks:
+            raise wrong("it lists no disk", "list one at least: LVM Storage would take all that are empty", at="disks")
+        if len(set(self.disks)) < len(self.disks):
+            raise wrong("a disk stands twice", "leave it once", at="disks")
+        return self
+
+    @property
+    def storage_class(self) -> str:
+        """What its storage class is called."""
+        return f"lvms-{self.device_class}"
+
+
+class NetworkPolicy(Section):
+    """Networks of nodes that run, as NMState."""
+
+    name: ObjectName = Field(description="its name")
+    role: Role | None = Field(default=None, description="the nodes that it is for; not set: all")
+    max_unavailable: int = Field(default=1, ge=1, le=1000, description="how many nodes are changed at the same time")
+    desired_state: dict[str, Any] = Field(description="what the nodes' networks are to be; the operator checks it")
+
+    @model_validator(mode="after")
+    def _state(self) -> NetworkPolicy:
+        known = ("dns-resolver", "interfaces", "ovn", "ovs-db", "route-rules", "routes")
+        if unknown := [name for name in self.desired_state if name not in known]:
+            raise wrong(
+                f"{unknown[0]} is no part of NMState's desired state", f"give {', '.join(known)}", at="desiredState"
+            )
+        if not self.desired_state:
+            raise wrong("it is empty", "say what is to change, or remove the policy", at="desiredState")
+        return self
+
+
+class NmState(Section):
+    """The NMState operator, which changes networks of nodes that run."""
+
+    channel: _Channel = Field(default="stable", description="where updates come from")
+    policies: tuple[NetworkPolicy, ...] = Field(
+        default=(), strict=False, max_length=100, description="what is changed on which nodes"
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> NmState:
+        names = [policy.name for policy in self.policies]
+        if len(set(names)) < len(names):
+            raise wrong("two policies have the same name", "give each a name of its own", at="policies")
+        return self
+
+
+class NodeHealthCheck(Section):
+    """Nodes that do not answer any more are restarted by their machines' own BMCs, and their pods start elsewhere."""
+
+    channel: _Channel = Field(default="stable", description="where updates of both operators come from")
+    role: Role = Field(default="worker", description="the nodes that are looked after")
+    unhealthy_after: int = Field(
+        default=300, ge=30, le=24 * 3600, description="seconds for which a node must be NotReady or Unknown"
+    )
+    min_healthy_percent: int = Field(
+        default=51, ge=1, le=100, description="percent of these nodes that must be healthy, or nothing is restarted"
+    )
+    verify_certificates: bool = Field(
+        default=True,
+        description="false: the fence agent takes any certificate of a BMC. It knows public authorities only",
+    )
+
+
+class DayTwo(Section):
+    """What is installed when the cluster is complete."""
+
+    catalog: _Package = Field(
+        default=OPENSHIFT_CATALOG,
+        description="the catalogue of operators: redhat-operators on OpenShift, community-operators on OKD",
+    )
+    lvm_storage: LvmStorage | None = Field(default=None, description="volumes of the nodes' own disks")
+    nm_state: NmState | None = Field(default=None, description="networks of nodes that run")
+    node_health_check: NodeHealthCheck | None = Field(default=None, description="restart of nodes that hang")
+    operators: tuple[Operator, ...] = Field(default=(), strict=False, max_length=50, description="any other operators")
+    registry: ImageRegistry | None = Field(
+        default=None, description="the cluster's own image registry; not set: it is left as it is"
+    )

@@ -1,0 +1,67 @@
+"""Where the cluster's own image registry keeps its images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from metal_ipi.stacks.sections.base import Section, matching
+from metal_ipi.stacks.sections.forms import Bucket, Endpoint, KeyId, Region
+
+ObjectName = Annotated[
+    str,
+    matching(
+        r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+        "no object can be called so",
+        "use up to 63 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
+    ),
+]
+
+
+class _Registry(Section):
+    """What all kinds have in common."""
+
+    replicas: int = Field(default=1, ge=1, le=10, description="how many pods serve it")
+
+
+class ClaimRegistry(_Registry):
+    """A volume that a storage class of the cluster gives."""
+
+    type: Literal["claim"] = "claim"
+    storage_class: ObjectName | None = Field(
+        default=None, description="the storage class; not set: the cluster's default one"
+    )
+    size: int = Field(default=100, ge=1, le=1_000_000, description="how large the volume is, GiB")
+    access: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
+        default="ReadWriteOnce", description="ReadWriteOnce: one pod, replaced by taking it away first; ReadWriteMany"
+    )
+
+
+class S3Registry(_Registry):
+    """A bucket of an object store that speaks S3's protocol."""
+
+    type: Literal["s3"] = "s3"
+    bucket: Bucket = Field(description="the bucket, which is there already")
+    region: Region = Field(default="us-east-1", description="its region; stores of your own take any")
+    endpoint: Endpoint | None = Field(default=None, description="the store's URL; not set: AWS")
+    path_style: bool = Field(
+        default=False, description="true: the bucket stands in the URL's path, as most stores of your own want it"
+    )
+    access_key_id: KeyId | None = Field(default=None, description="the id of the access key")
+    secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
+
+
+class EmptyDirRegistry(Section):
+    """Files of the registry's pod: TEMPORARY, all images are gone with the pod."""
+
+    type: Literal["empty-dir"] = "empty-dir"
+
+
+class NoRegistry(Section):
+    """No registry runs. OpenShift's own default where the platform brings no storage."""
+
+    type: Literal["removed"] = "removed"
+
+
+ImageRegistry = Annotated[ClaimRegistry | S3Registry | EmptyDirRegistry | NoRegistry, Field(discriminator="type")]

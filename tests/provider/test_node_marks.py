@@ -1,0 +1,68 @@
+"""Labels and taints of nodes: ours are kept true, those of others stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.node_marks import NodeMarks, patch
+from metal_ipi.provider.resource import Context
+
+_TAINT = {"key": "a", "value": "x", "effect": "NoSchedule"}
+_OTHERS = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def _node(labels: dict[str, str], *taints: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": "w", "labels": labels}, "spec": {"taints": list(taints)}}
+
+
+@pytest.mark.parametrize(
+    ("node", "before", "wanted", "change"),
+    [
+        (_node({"x": "1"}), {}, {"labels": {"x": "1"}}, {}),
+        (
+            _node({"x": "0", "other": "o"}, _OTHERS),
+            {},
+            {"labels": {"x": "1"}, "taints": [_TAINT]},
+            {"metadata": {"labels": {"x": "1"}}, "spec": {"taints": [_OTHERS, _TAINT]}},
+        ),
+        (
+            _node({"x": "1", "other": "o"}, _TAINT, _OTHERS),
+            {"labels": {"x": "1"}, "taints": [_TAINT]},
+            {},
+            {"metadata": {"labels": {"x": None}}, "spec": {"taints": [_OTHERS]}},
+        ),
+        (
+            _node({}, _TAINT),
+            {"taints": [_TAINT]},
+            {"taints": [{**_TAINT, "value": ""}]},
+            {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}},
+        ),
+        (_node({}, _TAINT), {"taints": [_TAINT]}, {}, {"spec": {"taints": None}}),
+        (_node({}), {"labels": {"gone": "1"}, "taints": [_TAINT]}, {}, {}),
+    ],
+)
+def test_only_what_is_named_is_changed(
+    node: dict[str, Any], before: dict[str, Any], wanted: dict[str, Any], change: dict[str, Any]
+) -> None:
+    assert patch(node, before, wanted) == change
+
+
+async def test_drift_is_read_and_a_node_that_is_gone_has_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"w": _node({"x": "other"}, _TAINT)}
+
+    async def node(self: Cluster, name: str) -> dict[str, Any] | None:
+        return there.get(name)
+
+    monkeypatch.setattr(Cluster, "__init__", lambda self, values, patience: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Cluster, "node", node)
+    context: Context = None  # pyright: ignore[reportAssignmentType] - reading needs none
+    same = {"name": "w", "labels": {"x": "other"}, "taints": [_TAINT]}
+    assert await NodeMarks().read(context, "id", {"credentials": {}, "nodes": [same]}) == {}
+    drifted = {"name": "w", "labels": {"x": "1"}, "taints": [{**_TAINT, "value": "y"}]}
+    gone = {"name": "v", "labels": {"x": "1"}}
+    assert await NodeMarks().read(context, "id", {"credentials": {}, "nodes": [drifted, gone]}) == {
+        "nodes": [{"name": "w", "labels": {"x": "other"}, "taints": []}, {"name": "v", "labels": {}}]
+    }

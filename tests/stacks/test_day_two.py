@@ -1,0 +1,231 @@
+"""What comes when a cluster is complete: what cannot go together, what is declared, in which order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metal_ipi.components.addons.objects import ObjectsError
+from tests.mocks import is_secret, plain
+from tests.stacks.answers import declared, problems, settings, tells
+from tests.stacks.rack import SECRET, rack_declared, rack_problems
+
+_LVM = {"disks": ["/dev/disk/by-path/pci-1"], "role": "worker"}
+_OKD = {"distribution": "okd"}
+_WIDGET = {
+    "apiVersion": "example.com/v1",
+    "kind": "Widget",
+    "metadata": {"name": "a", "namespace": "example"},
+    "spec": {"size": 1},
+}
+_OPERATOR: dict[str, Any] = {
+    "package": "example-operator",
+    "namespace": "example",
+    "objects": [{"manifest": _WIDGET, "waitFor": "condition=Ready"}],
+}
+_HEALTH = {"minHealthyPercent": 50}
+_BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["marketplace"]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "why", "remedy"),
+    [
+        ({"install": _OKD, "dayTwo": {"lvmStorage": _LVM}}, "dayTwo.catalog", "OKD has no such", "community-operators"),
+        (
+            {
+                "dayTwo": {"catalog": "mine", "operators": [{**_OPERATOR, "catalog": "redhat-operators"}]},
+                "install": _OKD,
+            },
+            "dayTwo.operators[0].catalog",
+            "OKD has no such catalogue",
+            "community-operators",
+        ),
+        (
+            {"dayTwo": {"operators": [_OPERATOR]}, "installConfig": _BEGUN},
+            "installConfig.capabilities.additionalEnabledCapabilities",
+            "dayTwo needs OperatorLifecycleManager",
+            "add OperatorLifecycleManager",
+        ),
+        (
+            {
+                "dayTwo": {"lvmStorage": _LVM},
+                "boot__install__device": {"deviceName": _LVM["disks"][0]},
+            },
+            "dayTwo.lvmStorage.disks[0]",
+            "worker-0, worker-4 would be installed to it",
+            "give another disk",
+        ),
+        (
+            {"dayTwo": {"nodeHealthCheck": {}}},
+            "dayTwo.nodeHealthCheck.minHealthyPercent",
+            "of 2 nodes all would have to be healthy",
+            "set it to 50 or less",
+        ),
+        (
+            {"dayTwo": {"nodeHealthCheck": _HEALTH}, "platform__bmc__fingerprint": f"sha256:{'0' * 64}"},
+            "dayTwo.nodeHealthCheck.verifyCertificates",
+            "an authority that the fence agent does not know",
+            "set it to false",
+        ),
+        (
+            {
+                "dayTwo": {"nodeHealthCheck": _HEALTH},
+                "platform__servers__0__bmc": {"address": "https://10.0.0.14", "systemId": "blade-1"},
+            },
+            "dayTwo.nodeHealthCheck",
+            "not of those of worker-0",
+            "set bmc.systemId of all",
+        ),
+        (
+            {"dayTwo": {"operators": [_OPERATOR, {**_OPERATOR, "objects": []}]}},
+            "dayTwo.operators[1].package",
+            "dayTwo.operators[0] has it already",
+            "leave it in one place",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM, "operators": [{"package": "lvms-operator", "namespace": "x"}]}},
+            "dayTwo.operators[0].package",
+            "dayTwo.lvmStorage has it already",
+            "leave it in one place",
+        ),
+        (
+            {
+                "dayTwo": {
+                    "operators": [_OPERATOR, {"package": "b", "namespace": "example", "watches": "all-namespaces"}]
+                }
+            },
+            "dayTwo.operators[1].watches",
+            "a namespace has one OperatorGroup",
+            "namespaces of their own",
+        ),
+        (
+            {"dayTwo": {"registry": {"type": "claim", "replicas": 2}}},
+            "dayTwo.registry.replicas",
+            "mounted by one pod",
+            "ReadWriteMany",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM, "registry": {"type": "claim", "storageClass": "lvms-vg2"}}},
+            "dayTwo.registry.storageClass",
+            "LVM Storage makes no such class",
+            "set it to lvms-vg1",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM, "registry": {"type": "claim", "access": "ReadWriteMany"}}},
+            "dayTwo.registry.access",
+            "of one node",
+            "ReadWriteOnce",
+        ),
+    ],
+)
+def test_what_cannot_go_together(changes: dict[str, Any], path: str, why: str, remedy: str) -> None:
+    assert tells(rack_problems(**changes), path, why, remedy)
+
+
+def test_machines_whose_bmcs_nobody_reaches_are_not_fenced() -> None:
+    found = problems(settings(dayTwo={"nodeHealthCheck": {"minHealthyPercent": 1}}))
+    assert tells(found, "dayTwo.nodeHealthCheck", "Equinix Metal lets nobody use the BMCs", "platform.type redfish")
+
+
+def test_roles_without_machines_are_told() -> None:
+    found = problems(settings(workers={"count": 0}, dayTwo={"lvmStorage": _LVM}, serviceAddresses={"type": "none"}))
+    assert tells(found, "dayTwo.lvmStorage.role", "there is no machine of this role", "name the other role")
+
+
+def test_operators_come_when_the_cluster_is_complete_and_one_waits_for_the_other_only_where_it_must() -> None:
+    recorder = rack_declared(
+        dayTwo={
+            "lvmStorage": _LVM,
+            "nodeHealthCheck": _HEALTH,
+            "operators": [_OPERATOR],
+            "registry": {"type": "claim", "storageClass": "lvms-vg1"},
+        }
+    )
+    for first, second in (
+        ("install-complete", "day-two-example-namespace"),
+        ("day-two-example-namespace", "day-two-example-operator-group"),
+        ("day-two-example-operator-group", "day-two-example-operator-subscription"),
+        ("day-two-example-operator-subscription", "day-two-example-operator"),
+        ("day-two-example-operator", "day-two-example-operator-widget-a"),
+        (
+            "day-two-fence-agents-remediation-fenceagentsremediationtemplate-bmc",
+            "day-two-node-healthcheck-operator-nodehealthcheck-worker-bmc",
+        ),
+        ("day-two-lvms-operator-lvmcluster-lvmcluster", "image-registry-claim"),
+        ("image-registry-claim", "image-registry-configuration"),
+        ("image-registry-configuration", "image-registry-available"),
+    ):
+        assert first in recorder.after(second), second
+    assert not any("lvms" in name for name in recorder.after("day-two-example-operator-widget-a"))
+    widget = recorder.inputs("day-two-example-operator-widget-a")
+    assert widget["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Ready"}
+    configuration = recorder.inputs("image-registry-configuration")
+    assert configuration["spec"]["storage"] == {"pvc": {"claim": "image-registry-storage"}}
+    assert configuration["spec"]["rolloutStrategy"] == "Recreate"
+
+
+def test_accounts_of_bmcs_stand_in_one_secret_and_nowhere_else() -> None:
+    recorder = rack_declared(dayTwo={"nodeHealthCheck": _HEALTH})
+    secret = recorder.one("day-two-fence-agents-remediation-bmc-of-worker-0")
+    assert is_secret(secret.inputs["stringData"])
+    assert plain(secret.inputs["stringData"])["--password"] == SECRET
+    template: dict[str, Any] = recorder.inputs("day-two-fence-agents-remediation-fenceagentsremediationtemplate-bmc")[
+        "spec"
+    ]["template"]["spec"]
+    assert SECRET not in json.dumps(template)
+    nodes = ["rack-worker-0.rack.example.com", "rack-worker-4.rack.example.com"]
+    assert template["nodeparameters"]["--ip"] == dict(zip(nodes, ("10.0.0.13", "10.0.0.14"), strict=True))
+    assert template["nodeSecretNames"] == dict.fromkeys(nodes, "bmc-of-worker-0")
+
+
+def test_the_keys_of_an_object_store_are_secret() -> None:
+    registry = {"type": "s3", "bucket": "images", "endpoint": "https://store.example.com", "pathStyle": True}
+    recorder = rack_declared(dayTwo={"registry": {**registry, "accessKeyId": "AK", "secretAccessKey": SECRET}})
+    keys = recorder.one("image-registry-keys").inputs
+    assert is_secret(keys["stringData"])
+    assert plain(keys["stringData"])["REGISTRY_STORAGE_S3_SECRETKEY"] == SECRET
+    spec = recorder.inputs("image-registry-configuration")["spec"]
+    assert spec["storage"]["s3"] == {
+        "bucket": "images",
+        "region": "us-east-1",
+        "virtualHostedStyle": False,
+        "regionEndpoint": "https://store.example.com",
+    }
+    assert SECRET not in json.dumps(spec)
+
+
+def test_nodes_get_the_marks_of_their_role_and_their_own() -> None:
+    own = {"key": "a", "value": "own", "effect": "NoSchedule"}
+    recorder = rack_declared(
+        workers={"labels": {"x": "role", "y": "role"}, "taints": [{"key": "a", "effect": "NoSchedule"}]},
+        platform__servers__0__labels={"x": "own"},
+        platform__servers__0__taints=[own],
+    )
+    nodes = {each["name"]: each for each in recorder.inputs("node-marks")["nodes"]}
+    worker = nodes["rack-worker-4.rack.example.com"]
+    assert worker["labels"] == {"x": "own", "y": "role"}
+    assert worker["taints"] == [own]
+    assert set(nodes) == {"rack-worker-0.rack.example.com", "rack-worker-4.rack.example.com"}
+
+
+def test_a_cluster_without_any_of_this_has_no_resource_more() -> None:
+    names = {each.name for each in declared().resources}
+    assert not any(name.startswith(("day-two", "image-registry", "node-marks")) for name in names)
+
+
+def test_objects_in_files_are_checked_before_anything_is_declared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metal_ipi.stacks.day_two.PROJECT", tmp_path)
+    (tmp_path / "objects.yaml").write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\nkind: [\n")
+    (tmp_path / "second.yaml").write_text(f"{json.dumps(_WIDGET)}\n---\n{json.dumps({**_WIDGET, 'status': {}})}\n")
+    objects = [{"file": name} for name in ("objects.yaml", "second.yaml", "third.yaml")]
+    with pytest.raises(ObjectsError) as caught:
+        rack_declared(dayTwo={"operators": [{**_OPERATOR, "objects": objects}]})
+    told = "\n".join(caught.value.problems)
+    assert "objects[0]: objects.yaml:6:" in told
+    assert "objects[1]: second.yaml:3: it has status -> give apiVersion, kind, metadata, spec only" in told
+    assert "objects[2]: third.yaml cannot be read" in told
