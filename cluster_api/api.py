@@ -11,13 +11,15 @@ from typing import Any, cast
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
+from metal_ipi.provider.errors import ProviderError
+
 Object = dict[str, Any]
 MANAGER = "metal-ipi-cluster-api"
 """The field manager of what is written here."""
 _TYPES = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
 
 
-class ApiError(Exception):
+class ApiError(ProviderError):
     """The API refused something, or did not answer; `status` is HTTP's, 0 without an answer."""
 
     def __init__(self, message: str, status: int) -> None:

@@ -71,7 +71,7 @@ class Work:
         platform: Any = self.settings.platform
         if not isinstance(platform, ListedServers):
             raise NotUsable(
-                "PlatformNotSupported",
+                "PlatformRefused",
                 f"settings.platform.type {platform.type} orders machines through plug-ins of Pulumi, which the Cluster "
                 "API providers do not have: use redfish or ironic, or `up` without a hub",
             )
@@ -145,12 +145,12 @@ class Clusters:
             tree = settings.merged(facility["spec"].get("settings") or {}, secrets)
             valid = settings.validated(tree)
         except SettingsError as error:
-            raise NotUsable("SettingsInvalid", told(error)) from None
+            raise NotUsable("SettingsRefused", told(error)) from None
         if valid.rehearsal:
-            raise NotUsable("SettingsInvalid", "settings.rehearsal is for previews only: take it out")
+            raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: take it out")
         if valid.cluster_name != name:
             raise NotUsable(
-                "SettingsInvalid",
+                "SettingsRefused",
                 f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one",
             )
         store = SecretStore(self.api, facility, name)

@@ -15,7 +15,8 @@ import yaml
 from metal_ipi.cluster_api.api import CLUSTER, LEASE, MACHINE, SECRET, Resource
 from metal_ipi.cluster_api.resources import KINDS, METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
 
-NAME = "metal-ipi-cluster-api"
+NAME = "metal-ipi-controller-manager"
+"""Of account, roles and bindings."""
 _WATCH = ("get", "list", "watch")
 _LABELS = {"app.kubernetes.io/name": NAME}
 

@@ -12,9 +12,11 @@ from metal_ipi.cluster_api.api import Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
-from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.stacks.problems import SettingsError
 
+_OFTEN = 3
+"""What failed so many times is called failed; it is tried again all the same."""
 SOON, LATER = 2.0, 20.0
 """Seconds until the next look where nothing else brings it on: while something is under way, and at rest."""
 
@@ -76,8 +78,10 @@ class Reconciler(ABC):
             except NotUsable as error:
                 said.ready(False, error.reason, str(error))
             except SettingsError as error:
-                said.ready(False, "SettingsInvalid", str(error))
-            except (Unsupported, ProviderError, ValueError) as error:
+                said.ready(False, "SettingsRefused", str(error))
+            except (Unsupported, InvalidInputs) as error:
+                said.ready(False, "ProgramRefused", str(error))
+            except (ProviderError, ValueError) as error:
                 said.ready(False, "NotPossible", str(error))
         said.conditions.append(conditions.paused(False))
         await self._write(item, said)
@@ -137,9 +141,10 @@ def doing(work: Work, mine: Callable[[str], bool]) -> str:
 
 
 def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
-    """One word for the same; `waiting` where nothing is being done."""
-    if work.engine.failures(mine):
-        return "Failing"
+    """One word for the same; `waiting` where nothing is being done. What ends in Refused or Failed does not mend by
+    itself, as far as one can tell."""
+    if failures := work.engine.failures(mine):
+        return "StepFailed" if any(each.times >= _OFTEN for each in failures) else "Failing"
     return "Working" if work.engine.running(mine) else waiting
 
 

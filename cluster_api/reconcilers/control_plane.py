@@ -80,7 +80,7 @@ class ControlPlaneReconciler(Reconciler):
             formed=formed,
         )
         if todo.refused and not formed:
-            raise NotUsable("ReplicasInvalid", todo.refused)
+            raise NotUsable("ReplicasRefused", todo.refused)
         for name in todo.missing:
             await self._make(item, work, name)
         plan = await work.plan(self._hub.api)
@@ -89,7 +89,8 @@ class ControlPlaneReconciler(Reconciler):
             await self._write_kubeconfig(item, work, parse(assets.outputs["stdout"])["kubeconfig"])
         await self._call_up_to_date(item, machines)
         said.status = _counted(item, work, machines, formed=formed)
-        said.conditions += _conditions(plan, formed=formed, missing=todo.missing, refused=todo.refused)
+        complete = state.named(COMPLETE) is not None
+        said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
         waiting = [s.name for s in plan.steps.values() if work.of_control_plane(s.name) and s.action != "keep"]
         message = doing(work, work.of_control_plane)
         if not message and waiting:
@@ -186,13 +187,13 @@ def _refuse(item: Object, work: Work) -> None:
     wanted = f"v{work.settings.openshift_version}"
     if item["spec"]["version"] != wanted:
         raise NotUsable(
-            "VersionDiffers",
+            "VersionRefused",
             f"spec.version is {item['spec']['version']}, and settings.openshiftVersion of the MetalIpiCluster makes "
             f"it {wanted}: make them one. The cluster itself is upgraded by its own operator (docs/operating.md)",
         )
     if item["spec"].get("manifestSecretRefs"):
         raise NotUsable(
-            "ManifestsNotSupported",
+            "ManifestsRefused",
             "spec.manifestSecretRefs is not supported yet: name folders of the providers' image in "
             "settings.install.manifests, or take it out",
         )
@@ -224,13 +225,16 @@ def _counted(item: Object, work: Work, machines: Sequence[Object], *, formed: bo
     }
 
 
-def _conditions(plan: Plan, *, formed: bool, missing: Sequence[str], refused: str) -> list[dict[str, Any]]:
+def _conditions(plan: Plan, *, formed: bool, complete: bool, scaling: Scale) -> list[dict[str, Any]]:
     removed = not any(step.name == REMOVAL for step in plan.steps.values()) or plan.settled(REMOVAL)
     return [
         conditions.condition(conditions.INITIALIZED, formed, "Formed" if formed else "NotFormed"),
         conditions.condition("BootstrapRemoved", formed and removed, "Removed" if removed else "NotRemoved"),
-        conditions.condition("InstallComplete", plan.settled(COMPLETE), "ClusterVersion"),
+        conditions.condition("InstallComplete", complete, "Complete" if complete else "NotComplete"),
         conditions.condition(
-            "ScalingUp", bool(missing), "Refused" if refused else "Scaling" if missing else "NotScaling", refused
+            "ScalingUp",
+            bool(scaling.missing),
+            "ScalingRefused" if scaling.refused else "Scaling" if scaling.missing else "NotScaling",
+            scaling.refused,
         ),
     ]

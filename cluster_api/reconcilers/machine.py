@@ -49,7 +49,7 @@ def choose(
         if servers[wanted].role != role:
             return Choice(reason="NoServer", message=f"server {wanted} is listed for another role than {role}")
         if wanted in taken:
-            return Choice(reason="ServerTaken", message=f"server {wanted} is MetalIpiMachine {taken[wanted]}'s")
+            return Choice(reason="ServerRefused", message=f"server {wanted} is MetalIpiMachine {taken[wanted]}'s")
         return Choice(server=wanted)
     of_role = sorted((each for each in servers.values() if each.role == role), key=lambda each: each.number)
     free = [each.name for each in of_role if each.name not in taken and each.name not in refused]
@@ -115,7 +115,7 @@ class MachineReconciler(Reconciler):
             refused.add(choice.server)
             if item["spec"].get("server"):
                 return Choice(
-                    reason="ServerTaken",
+                    reason="ServerRefused",
                     message=f"server {choice.server} ({work.servers[choice.server].mac}) is claimed by MetalIpiMachine "
                     f"{holder}: take it out of the settings of one of the two clusters",
                 )

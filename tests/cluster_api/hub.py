@@ -61,6 +61,8 @@ class Hub:
     def __init__(self, access: Access, directory: Path, admin: Path, providers: Path) -> None:
         self.access, self.directory, self.admin, self.providers = access, directory, admin, providers
         self.client = access.client()
+        self.metrics = 0
+        """The port at which the providers that were started last tell their figures."""
 
     def path(self, kind: str, name: str = "", namespace: str = NAMESPACE) -> str:
         """Where objects of a kind are, by its plural and group: `secrets`, `machines.cluster.x-k8s.io`."""
@@ -73,7 +75,7 @@ class Hub:
     def get(self, kind: str, name: str, namespace: str = NAMESPACE) -> Object | None:
         """An object; None where there is none."""
         answer = self.client.get(self.path(kind, name, namespace))
-        return None if answer.status_code == 404 else send(self.client, "GET", self.path(kind, name, namespace))
+        return None if answer.status_code == 404 else answer.raise_for_status().json()
 
     def list(self, kind: str, namespace: str = NAMESPACE) -> list[Object]:
         """All of a namespace."""
@@ -119,7 +121,9 @@ class Hub:
     def working(self, name: str = "providers", environment: Sequence[str] = ()) -> Generator[Process]:
         """The providers, with the rights that they ask for and no others."""
         command = ["env", *environment, sys.executable, "-m", "metal_ipi.cluster_api", "--kubeconfig"]
-        process = Process(name, [*command, str(self.providers), "--metrics-port", "0"], self.directory / f"{name}.log")
+        self.metrics = free_port("127.0.0.1")
+        figures = ("--metrics-port", str(self.metrics), "--metrics-address", "127.0.0.1")
+        process = Process(name, [*command, str(self.providers), *figures], self.directory / f"{name}.log")
         process.start()
         try:
             yield process

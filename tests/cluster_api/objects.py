@@ -37,7 +37,7 @@ def facility(hub: Hub, settings: Mapping[str, Any], secrets: Mapping[str, str], 
     data = {key: base64.b64encode(value.encode()).decode() for key, value in secrets.items()}
     hub.make("secrets", {"metadata": {"name": f"{name}-settings"}, "data": data}, namespace)
     spec = {"settings": settings, "secretsRef": {"name": f"{name}-settings"}}
-    made = _object("infrastructure", "MetalIpiCluster", name, spec)
+    made = _object("infrastructure", "MetalIpiCluster", name, spec, labels={_CLUSTER: name})
     hub.make(FACILITIES, made, namespace)
     hub.make(
         CLUSTERS,

@@ -12,6 +12,7 @@ import json
 from collections.abc import Generator
 from typing import Any
 
+import httpx
 import pytest
 
 from lab.errors import LabError
@@ -27,7 +28,10 @@ from tests.cluster_api.hub import OWN, Hub
 from tests.stacks.answers import ASSETS as DOCUMENT
 from tests.stacks.rack import SECRET, rack
 
-pytestmark = pytest.mark.programs
+pytestmark = [
+    pytest.mark.programs,
+    pytest.mark.filterwarnings("ignore:HTTPResponse.getheaders:DeprecationWarning"),  # of the official client
+]
 _OTHER = "other"
 _LEASES = "leases.coordination.k8s.io"
 
@@ -125,7 +129,7 @@ def test_what_is_misspelt_is_refused_by_the_api(hub: Hub) -> None:
 def test_settings_that_are_wrong_are_told_with_their_paths(hub: Hub) -> None:
     tree, secrets = _settings("wrong")
     made.facility(hub, {**tree, "platform": {**tree["platform"], "prefix": 77}}, secrets)
-    assert "metal-ipi:platform.prefix = 77" in _said(hub, made.FACILITIES, "wrong", "SettingsInvalid")
+    assert "metal-ipi:platform.prefix = 77" in _said(hub, made.FACILITIES, "wrong", "SettingsRefused")
     assert SECRET not in json.dumps(hub.get(made.FACILITIES, "wrong"))
     hub.patch(made.FACILITIES, "wrong", {"spec": {"secretsRef": {"name": "nowhere"}}})
     assert "there is no Secret facility/nowhere" in _said(hub, made.FACILITIES, "wrong", "NoSecrets")
@@ -164,7 +168,7 @@ def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
     _machine(hub, "first", "first-0", {"server": "control-plane-1"})
     hub.until(lambda: hub.list(_LEASES, OWN)[1:], "the first has its server")
     _machine(hub, "second", "second-0", {"server": "control-plane-1"}, _OTHER)
-    message = _said(hub, made.SERVERS, "second-0", "ServerTaken", namespace=_OTHER)
+    message = _said(hub, made.SERVERS, "second-0", "ServerRefused", namespace=_OTHER)
     assert "control-plane-1" in message and "is claimed by MetalIpiMachine facility/first-0" in message
     # One that may choose takes another one; within a cluster no server is given twice.
     _machine(hub, "second", "second-1", {}, _OTHER)
@@ -173,7 +177,7 @@ def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
     # What is deleted gives its server back, and the other one takes it.
     hub.delete(made.SERVERS, "first-0")
     hub.until(lambda: hub.get(made.SERVERS, "first-0") is None, "the first goes")
-    hub.until(lambda: hub.condition(made.SERVERS, "second-0", "Ready", _OTHER)[1] != "ServerTaken", "it is free")
+    hub.until(lambda: hub.condition(made.SERVERS, "second-0", "Ready", _OTHER)[1] != "ServerRefused", "it is free")
 
 
 def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> None:
@@ -190,10 +194,10 @@ def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> Non
         },
     }
     hub.make(made.CONTROL_PLANES, body)
-    message = _said(hub, made.CONTROL_PLANES, "release", "VersionDiffers", about="Available")
+    message = _said(hub, made.CONTROL_PLANES, "release", "VersionRefused", about="Available")
     assert "v4.20.0" in message and "v4.21.3" in message
     hub.patch(made.CONTROL_PLANES, "release", {"spec": {"version": "v4.21.3", "replicas": 1}})
-    assert "lists 3" in _said(hub, made.CONTROL_PLANES, "release", "ReplicasInvalid", about="Available")
+    assert "lists 3" in _said(hub, made.CONTROL_PLANES, "release", "ReplicasRefused", about="Available")
     hub.patch(made.CONTROL_PLANES, "release", {"spec": {"replicas": 3}})
     assert "release" in _said(hub, made.CONTROL_PLANES, "release", "NoTemplate", about="Available")
     # The subresource scale is what `kubectl scale` and the core write to.
@@ -225,6 +229,15 @@ def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
     assert owner["controller"] and owner["uid"] == config["metadata"]["uid"]
     # As the installer writes it, for the pool of the machine's role.
     assert "/config/master" in base64.b64decode(secret["data"]["value"]).decode()
+
+
+def test_prometheus_reads_what_is_done(hub: Hub) -> None:
+    hub.until(lambda: "metal_ipi_reconcile_seconds_count{" in _figures(hub), "a look was counted")
+    assert "metal_ipi_steps_running " in _figures(hub)
+
+
+def _figures(hub: Hub) -> str:
+    return httpx.get(f"http://127.0.0.1:{hub.metrics}/metrics", trust_env=False).text
 
 
 def test_no_secret_is_seen_that_is_not_named(hub: Hub) -> None:

@@ -1,4 +1,4 @@
-"""A whole cluster through Cluster API, in the lab's rack: bootstrap machine, control plane of three, one worker."""
+"""A whole cluster through Cluster API, in the lab's rack: bootstrap machine, control plane of three, workers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from tests.cluster_api import hub as hubs
+from tests.end_to_end import racks
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK
 
+_WORKERS = 2
+_SERVERS = racks.CONTROL_PLANE + _WORKERS
 pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 
@@ -20,7 +23,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 def test_a_cluster_comes_and_goes(tmp_path: Path, kills: int) -> None:
     """With the real core controllers, also where the providers are killed in the middle of steps."""
     hubs.core()
-    for project in copies(tmp_path, stack=RACK):
+    for project in copies(tmp_path, stack=RACK, variant={"platform": {"servers": racks.servers(_WORKERS, {})}}):
         project.start_lab()
         stack = str(project.root / "stacks" / f"Pulumi.{RACK}.yaml")
         command = (
@@ -32,7 +35,7 @@ def test_a_cluster_comes_and_goes(tmp_path: Path, kills: int) -> None:
             str(kills),
         )
         seen: dict[str, Any] = json.loads(project.facility(*command, seconds=1800).splitlines()[-1])
-        assert sorted(seen["servers"].values()) == [*(f"control-plane-{number}" for number in range(3)), "worker-0"]
+        assert sorted(seen["servers"].values()) == [racks.name(number) for number in range(_SERVERS)]
         nodes = {machine: f"{RACK}-{server}.{RACK}.facility.test" for machine, server in seen["servers"].items()}
         assert seen["machines"] == nodes
         assert seen["removed"] == "True" and seen["kubeconfig"]

@@ -88,6 +88,7 @@ def main() -> None:
         hub.until(complete, "the cluster is there", _LONGEST)
         hub.until(lambda: all(_node(each) for each in hub.list(made.MACHINES)), "Machines know their Nodes", 120)
         seconds = time.monotonic() - began
+        _scale(hub, name, workers)
         seen = {
             "seconds": round(seconds, 1),
             "machines": {each["metadata"]["name"]: _node(each) for each in hub.list(made.MACHINES)},
@@ -101,6 +102,22 @@ def main() -> None:
         left = [each for kind in (made.MACHINES, made.SERVERS, made.FACILITIES) for each in hub.list(kind)]
         seen |= {"left": len(left), "leases": sorted(leases), "state": sorted(_steps(hub, name))}
     print(json.dumps(seen))
+
+
+def _scale(hub: Hub, name: str, workers: int) -> None:
+    """One worker less, which is drained and goes, and one more, which joins again."""
+    nodes = {_node(each) for each in hub.list(made.MACHINES)}
+    for count in (workers - 1, workers):
+        hub.patch(made.DEPLOYMENTS, f"{name}-workers", {"spec": {"replicas": count}})
+        there = len(nodes) - workers + count
+
+        def settled(there: int = there) -> bool:
+            found = hub.list(made.MACHINES)
+            servers = [hub.condition(made.SERVERS, each["metadata"]["name"], "Ready")[1] for each in found]
+            return len(found) == there == len(hub.list(made.SERVERS)) and set(servers) == {"Joined"}
+
+        hub.until(settled, f"{count} workers", _LONGEST)
+    hub.until(lambda: {_node(each) for each in hub.list(made.MACHINES)} == nodes, "all nodes are back", 120)
 
 
 def _node(machine: dict[str, Any]) -> str:
