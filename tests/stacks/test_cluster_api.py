@@ -101,9 +101,14 @@ def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
     recorder = _declared(preview=True)
     urns = sorted(recorder.urn(args.name) for args in recorder.resources if args.name != "cluster-api-kubeconfig")
     golden.check("urns-cluster-api.txt", "".join(f"{urn}\n" for urn in urns))
-    assert {"cluster-api-secret", "cluster-api-namespace", "cluster-api-metalipicluster", "cluster-api-openshiftcontrolplane"} <= recorder.after(
-        "cluster-api-cluster"
-    ), "the Cluster goes first, and what gives its machines back stays until then"
+    assert {
+        "cluster-api-secret",
+        "cluster-api-namespace",
+        "cluster-api-metalipicluster",
+        "cluster-api-openshiftcontrolplane",
+    } <= recorder.after("cluster-api-cluster"), (
+        "the Cluster goes first, and what gives its machines back stays until then"
+    )
     assert {"cluster-api-cluster", "cluster-api-machinedeployment"} <= recorder.after("cluster-api-available")
 
 
@@ -130,7 +135,7 @@ def test_a_rehearsal_needs_no_hub() -> None:
         ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
         ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
-        ({"dayTwo": {"lvmStorage": {}}}, "dayTwo", "install no operators"),
+        ({"dayTwo": {"nmState": {}}}, "dayTwo", "install no operators"),
         ({"clusterApi": {"hub": {"kubeconfig": "x"}}}, "clusterApi.hub.kubeconfig", "within itself"),
         (
             {"serviceAddresses": {"type": "metallb-l2", "pools": [{"name": "a", "addresses": ["192.0.2.64/28"]}]}},
