@@ -57,8 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     setup.add_argument("--hub", action="store_true", help="what a hub is made of, too")
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     setup.add_argument("--metallb", action="store_true", help="build MetalLB, too, for nodes to pull")
+    setup.add_argument("--proxy", action="store_true", help="install a forward proxy, too")
     up = add("up", _up, "start the lab; one that runs is left alone")
     rack = "so many servers with BMCs, in the place of the Metal API; any: as many as a running lab has"
+    up.add_argument("--proxy", action="store_true", help="with a forward proxy")
     up.add_argument("--rack", type=_rack, default=0, metavar="N", help=rack)
     for command in (setup, up):
         kinds = ("libvirt", "simulated")
@@ -138,6 +140,7 @@ def _setup(arguments: argparse.Namespace) -> int:
         openshift=arguments.openshift,
         real_kubernetes=not arguments.small_kubernetes,
         hub=arguments.hub,
+        forward_proxy=arguments.proxy,
         disconnected=arguments.disconnected,
     )
     return 0
@@ -174,7 +177,7 @@ def _up(arguments: argparse.Namespace) -> int:
     wanted = control.Wanted(
         layout=layout,
         machines=setup.settle(arguments.machines, _say),
-        services=control.RACK_SERVICES if rack else control.SERVICES,
+        services=(*(control.RACK_SERVICES if rack else control.SERVICES), *(("proxy",) if arguments.proxy else ())),
         rack=rack,
         real_kubernetes=not arguments.small_kubernetes,
         disconnected=arguments.disconnected,

@@ -91,6 +91,8 @@ def up(wanted: Wanted, report: Report) -> None:
         if seen["state"] == "ready":
             report(f"the lab is running ({wanted.machines} machines, {layout.state})")
             _compare(wanted, facts.require(layout), report)
+            if "proxy" in wanted.services and "proxy" not in seen["services"]:
+                raise _other(wanted, "no forward proxy", "one")
             return
         if seen["state"] in {"failed", "stopping"}:
             for line in _faults(layout, seen):

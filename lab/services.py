@@ -17,7 +17,7 @@ from lab.errors import LabError
 from lab.hub.layout import HubLayout
 from lab.layout import Layout
 from lab.mirror import registry as mirror
-from lab.network import bird, plan
+from lab.network import bird, plan, proxy
 from lab.network.dns import knot
 
 _PROBE_SECONDS = 1.0
@@ -54,12 +54,14 @@ def select(layout: Layout, machines: str, names: Sequence[str]) -> list[Service]
     resolver = (knot(), "-c", str(layout.dns / "knot.conf"))
     registry = (str(mirror.PROGRAM), "serve", str(layout.mirror / mirror.CONFIGURATION))
     router = (bird.program() or "", "-f", "-c", bird.CONFIGURATION, "-s", bird.CONTROL)
+    proxy_argv = (str(proxy.PROGRAM), "-d", "-c", str(proxy.configuration(layout))) if "proxy" in names else ()
     hub = HubLayout(layout.hub)
     api, bmc = (python(module, "--machines", machines) for module in ("lab.metal_api", "lab.bmc"))
     known = (
         Service(name="witness", argv=python("lab.network.witness"), probe=_witness_watches, patience=40),
         Service(name="dns", argv=resolver, probe=_dns_answers, patience=20, directory="dns"),
         Service(name="boot", argv=python("lab.network.boot"), probe=_boot_answers, patience=40),
+        Service(name="proxy", argv=proxy_argv, probe=_proxy_listens, patience=20),
         Service(name="mirror", argv=registry, probe=_mirror_answers, patience=40),
         Service(name="bgp", argv=router, probe=_router_answers, patience=20, directory=bird.directory(layout).name),
         Service(name="kubernetes", argv=python("lab.kubernetes"), probe=_kubernetes_listens, patience=40),
@@ -131,6 +133,10 @@ def _boot_answers(layout: Layout) -> None:
     with socket.create_connection((plan.BOOT, 22), timeout=_PROBE_SECONDS) as upload:
         if not upload.recv(4).startswith(b"SSH-"):
             raise OSError("the upload server does not greet")
+
+
+def _proxy_listens(_layout: Layout) -> None:
+    socket.create_connection((plan.PROXY, plan.PROXY_PORT), timeout=_PROBE_SECONDS).close()
 
 
 def _mirror_answers(layout: Layout) -> None:

@@ -16,6 +16,7 @@ from binaries.errors import ProgramMissing
 from lab.errors import SetupFailed
 from lab.hub.programs import refusal
 from lab.mirror import images, registry
+from lab.network import proxy
 from lab.network.dns import knot
 from lab.openshift import kinds
 
@@ -69,6 +70,9 @@ HUB = (
 )
 """What a hub uses on top."""
 
+PROXY = Package("tinyproxy-bin", str(proxy.PROGRAM))
+"""What a lab with a forward proxy uses on top."""
+
 CARGO = (
     Package("gcc", "/usr/bin/cc"),
     Package("libc6-dev", "/usr/include/stdio.h"),
@@ -90,6 +94,7 @@ def run(
     openshift: str = "stand-in",
     real_kubernetes: bool = True,
     hub: bool = False,
+    forward_proxy: bool = False,
     disconnected: bool = False,
 ) -> str:
     """Install, download and build what a lab needs, and no more; returns the kind of machines it can have here."""
@@ -97,8 +102,14 @@ def run(
         machines = _simulated(reason, report)
     if hub and (reason := refusal()):
         raise SetupFailed(f"the hub cannot run here: {reason}")
-    more = (*(HUB if hub else ()), *((MIRROR,) if disconnected and not hub else ()))
+    more = (
+        *(HUB if hub else ()),
+        *((MIRROR,) if disconnected and not hub else ()),
+        *((PROXY,) if forward_proxy else ()),
+    )
     install(missing((*_wanted(machines), *more)), report)
+    if forward_proxy and missing((PROXY,)):
+        raise SetupFailed(f"the lab's forward proxy is missing: install the package {PROXY.name}")
     knot()  # without it there is no lab, and nothing is worth building
     machines = settle(machines, report)
     report("building the stand-in for openshift-install, unless it is built already")

@@ -45,6 +45,8 @@ class Cluster(pulumi.ComponentResource):
     """`name`, `domain` and `version`."""
     api: pulumi.Output[dict[str, str]]
     """`url`; and `address`, where the API has one of its own."""
+    ingress: pulumi.Output[dict[str, str]] | None
+    """`address`: that of `*.apps`; none where they have none of their own."""
     service_addresses: pulumi.Output[dict[str, Any]] | None
     """`pools`: the addresses that services of type LoadBalancer get, by pool; none where nothing of ours keeps them."""
     cost: pulumi.Output[dict[str, Any]] | None
@@ -54,7 +56,7 @@ class Cluster(pulumi.ComponentResource):
     bootstrap: pulumi.Output[dict[str, bool]]
     """`present`: whether there is a bootstrap machine."""
     nodes: pulumi.Output[list[dict[str, Any]]]
-    """`name`, `role`, `public_ipv4`, `private_ipv4` and `checks` of each machine, once the checks have passed."""
+    """`name`, `role`, `public_ipv4`, `private_ipv4`, `ipv6` (dual stack) and `checks` of each, once they passed."""
     kubeconfig: pulumi.Output[Secret[str]]
     """An administrator's kubeconfig. Secret."""
     kubeadmin_password: pulumi.Output[Secret[str]]
@@ -71,6 +73,7 @@ class Cluster(pulumi.ComponentResource):
         found = {key: pulumi.Output.from_input(value) for key, value in outputs.items()}
         self.cluster, self.api = found["cluster"], found["api"]
         self.service_addresses, self.cost, self.dns = map(found.get, ("serviceAddresses", "cost", "dns"))
+        self.ingress = found.get("ingress")
         self.bootstrap, self.nodes = found["bootstrap"], found["nodes"]
         self.kubeconfig, self.kubeadmin_password = found["kubeconfig"], found["kubeadminPassword"]
         self.register_outputs(dict(found))

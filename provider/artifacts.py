@@ -3,9 +3,9 @@
 The directory's name is an HMAC of the secret seed and the resource's URN: a run that follows a killed one finds and
 overwrites the same place.
 
-Life cycle: create uploads everything; update uploads what is new or changed and deletes what is no longer named; read
-compares hashes with what is there, so that the next up repairs (files of an `ephemeral` resource may be absent: a
-`Removal` deletes them); delete removes files and directory, also when they are gone already.
+Life cycle: create uploads everything; update uploads what is new or changed and deletes what is no longer named, unless
+the resource `keeps` that; read compares hashes with what is there, so that the next up repairs (files of an `ephemeral`
+resource may be absent: a `Removal` deletes them); delete removes files and directory, also when they are gone already.
 Killed while uploading: files appear whole or not at all; the next create overwrites them. Before the state is written,
 nobody has been told a URL. Killed while deleting: the next delete finds less to do.
 """
@@ -38,14 +38,15 @@ class Artifacts(ResourceType):
         changes: dict[str, Kind] = {}
         if old.get("pathSeed") != new.get("pathSeed"):
             changes["pathSeed"] = "update"
-        if bool(old.get("ephemeral")) != bool(new.get("ephemeral")):
-            changes["ephemeral"] = "update"
-        changes.update(_file_changes(old.get("hashes") or {}, new.get("files")))
+        flags = (name for name in ("ephemeral", "keeps") if bool(old.get(name)) != bool(new.get(name)))
+        changes.update(dict.fromkeys(flags, "update"))
+        there: Mapping[str, str] = old.get("hashes") or {}
+        changes.update(_file_changes(there, new.get("files"), keeps=bool(new.get("keeps"))))
         # The seed makes the directory; a moved artifact host changes the URLs of what is uploaded there.
         if (
             "pathSeed" not in changes
             and not changes
-            and _urls(context, old["directory"], new["files"]) != {key: old.get(key) for key in ("urls", "bootUrls")}
+            and _urls(context, old["directory"], there) != {key: old.get(key) for key in ("urls", "bootUrls")}
         ):
             changes["files"] = "update"
         return Changes(changes=changes, replaces=frozenset({"pathSeed"}) & changes.keys())
@@ -69,10 +70,13 @@ class Artifacts(ResourceType):
         directory, files = old["directory"], new["files"]
         there: Mapping[str, str] = old.get("hashes") or {}
         outputs = _outputs(context, directory, files)
+        if new.get("keeps"):
+            outputs["hashes"] = {**there, **outputs["hashes"]}
+            outputs.update(_urls(context, directory, outputs["hashes"]))
         moved = outputs["urls"] != old.get("urls") and set(outputs["urls"]) == set(old.get("urls") or {})
         changed = {name: text for name, text in files.items() if moved or there.get(name) != outputs["hashes"][name]}
         await _put(context, directory, changed)
-        gone = sorted(there.keys() - files.keys())
+        gone = sorted(there.keys() - outputs["hashes"].keys())
         try:
             if gone:
                 await open_store(context.settings.need_artifacts()).delete(directory, gone)
@@ -125,7 +129,7 @@ def _urls(context: Context, directory: str | Unknown, files: Any) -> dict[str, A
     }
 
 
-def _file_changes(hashes: Mapping[str, str], files: Any) -> dict[str, Kind]:
+def _file_changes(hashes: Mapping[str, str], files: Any, *, keeps: bool) -> dict[str, Kind]:
     if not isinstance(files, Mapping):
         return {"files": "update"}
     changes: dict[str, Kind] = {}
@@ -135,5 +139,5 @@ def _file_changes(hashes: Mapping[str, str], files: Any) -> dict[str, Kind]:
             changes[path] = "add"
         elif not isinstance(text, str) or sha512(text.encode()) != hashes[name]:
             changes[path] = "update"
-    changes.update({f'files["{name}"]': "delete" for name in hashes if name not in files})
-    return changes
+    gone = () if keeps else hashes.keys() - files.keys()
+    return {**changes, **{f'files["{name}"]': "delete" for name in sorted(gone)}}

@@ -1,4 +1,4 @@
-"""From settings to the API's own address: where it comes from, and what announces it."""
+"""From settings to the addresses of API and ingress: where they come from, and what announces or awaits them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import pulumi
 
 from metal_ipi.components.cluster.pool import Access
 from metal_ipi.components.endpoints import kube_vip
+from metal_ipi.components.install.stage import Stage
 from metal_ipi.components.machines.contract import Machine, Platform
-from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs
-from metal_ipi.stacks.names import API_ADDRESS
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
+from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.provider.types import AddressAnnounced, Gate, GateArgs, IngressAnswers
+from metal_ipi.stacks.names import API_ADDRESS, INGRESS_ADDRESS
+from metal_ipi.stacks.sections.api_address import DnsIngress, DnsRoundRobin, ExternalApi, KubeVip
 from metal_ipi.stacks.settings import Settings
 
 
@@ -22,6 +23,32 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
     if isinstance(api, DnsRoundRobin):
         return None
     return platform.reserved[API_ADDRESS].first if api.address is None else pulumi.Output.from_input(api.address)
+
+
+def ingress_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | None:
+    """The address of `*.apps`; None where that resolves to the machines that take it."""
+    ingress = settings.ingress_address
+    if isinstance(ingress, DnsIngress):
+        return None
+    address = ingress.address
+    return platform.reserved[INGRESS_ADDRESS].first if address is None else pulumi.Output.from_input(address)
+
+
+def takes_ingress(settings: Settings, stage: Stage, role: Role) -> bool:
+    """Whether machines of a role may have routers: the workers, and the control plane where it takes pods."""
+    return role == "worker" or (role == "control-plane" and (stage.schedulable or not settings.workers.count))
+
+
+def announces_ingress(settings: Settings, stage: Stage, role: Role) -> KubeVip | None:
+    """How machines of a role announce the address of ingress; None where they do not."""
+    ingress = settings.ingress_address
+    return ingress if isinstance(ingress, KubeVip) and takes_ingress(settings, stage, role) else None
+
+
+def speaks_bgp_for_ingress(settings: Settings, stage: Stage, role: Role) -> bool:
+    """Whether they do so over BGP."""
+    ingress = announces_ingress(settings, stage, role)
+    return ingress is not None and ingress.mode == "bgp"
 
 
 def ipv6(settings: Settings) -> dict[str, str]:
@@ -62,6 +89,30 @@ def announced(
                 program=kube_vip.PROGRAM,
             ),
             timeout_seconds=settings.timeouts.install_complete,
+        ),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(after))),
+    )
+    return [gate]
+
+
+def ingress_answers(
+    settings: Settings,
+    address: pulumi.Output[str] | None,
+    *,
+    access: Access,
+    machines: Mapping[Node, Machine],
+    after: Sequence[pulumi.Resource],
+    opts: pulumi.ResourceOptions,
+) -> list[Gate]:
+    """The gate that waits until a router answers at the ingress address; none where it has no address of its own."""
+    if address is None:
+        return []
+    gate = Gate(
+        "ingress-answers",
+        GateArgs(
+            spec=IngressAnswers(address=address, domain=f"apps.{settings.domain}", logs=access.logs(machines)),
+            timeout_seconds=settings.timeouts.install_complete,
+            gives_up_with=["nodes-ready"],
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(after))),
     )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pulumi
 import yaml
@@ -17,7 +18,7 @@ from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.components.install import driver
 from metal_ipi.components.install.asking import Login, ask
 from metal_ipi.components.install.assets import InstallAssetsArgs, request_of
-from metal_ipi.components.install.install_config import InstallConfigError, install_config
+from metal_ipi.components.install.install_config import NONE, InstallConfigError, baremetal, install_config
 from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.install.manifests import read as read_manifests
 from metal_ipi.components.install.previous_runs import PreviousRuns, previous_runs
@@ -94,7 +95,16 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
         authorized_keys=[public_key, *settings.ssh.authorized_keys],
         in_place=site.in_place,
         fields=settings.install_config.fields,
+        platform=_platform(settings, site),
     )
+
+
+def _platform(settings: Settings, site: Facility) -> Mapping[str, Any]:
+    """OpenShift's own platform: baremetal where that keeps the addresses."""
+    if settings.platform_vips is None:
+        return NONE
+    api, ingress = settings.platform_vips
+    return baremetal(api=api, ingress=ingress, hosts=site.hosts)
 
 
 def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> None:

@@ -49,6 +49,8 @@ class Base:
     platform: Platform
     api_address: pulumi.Output[str] | None
     """The API's own address; None where its names resolve to the machines that serve it."""
+    ingress_address: pulumi.Output[str] | None
+    """The address of `*.apps`; None where that resolves to the machines that take it."""
 
     def keyfiles(self, node: Node) -> pulumi.Output[Keyfiles | None]:
         """The profiles of a machine that has networks of its own; None for another one."""
@@ -98,4 +100,5 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
         assets=made,
         platform=platform,
         api_address=api_address.api_address(settings, platform),
+        ingress_address=api_address.ingress_address(settings, platform),
     )

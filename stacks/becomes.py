@@ -16,8 +16,11 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "baseDomain": ("baseDomain",),
     "platform.gateway": ("networking.machineNetwork[].cidr",),
     "platform.prefix": ("networking.machineNetwork[].cidr",),
+    "platform.ipv6.network": ("networking.machineNetwork[].cidr",),
     "platform.bootstrap": ("bootstrapInPlace",),
-    "platform.servers": _SIZES,
+    "platform.servers": (*_SIZES, "platform.baremetal.hosts[]"),
+    "apiAddress: platform.address": ("platform.baremetal.apiVIPs",),
+    "ingressAddress: platform.address": ("platform.baremetal.ingressVIPs",),
     "controlPlane.count": _SIZES[:1],
     "workers.count": _SIZES[1:],
     "boot.architecture": ("controlPlane.architecture", "compute[].architecture"),
@@ -25,10 +28,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "install.fips": ("fips",),
     "ssh.authorizedKeys": ("sshKey",),
 }
-"""Settings with names of ours. `[]` means the items of a list."""
+"""Settings with names of ours; `apiAddress: platform.address` is one of its type `platform`. `[]` means the items of a
+list."""
 
 
-def of(setting: str) -> tuple[str, ...]:
-    """The fields that a setting (`workers.count`) becomes; most become none."""
+def of(setting: str, kind: str = "") -> tuple[str, ...]:
+    """The fields that a setting (`workers.count`) becomes, in a section of this `type`; most become none."""
+    if kind and (found := FIELDS.get(setting.replace(".", f": {kind}.", 1))):
+        return found
     section, _, name = setting.partition(".")
     return (name,) if section == SITE and name != "other" else FIELDS.get(setting, ())

@@ -15,6 +15,7 @@ from metal_ipi.components.install import bootstrap
 from metal_ipi.components.machines.contract import Boot
 from metal_ipi.components.machines.node import POOLS, Node, Role
 from metal_ipi.provider.types import Artifacts, ArtifactsArgs
+from metal_ipi.stacks import api_address
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
 from metal_ipi.stacks.service_addresses import announcing_role
@@ -40,6 +41,7 @@ class BootFiles:
 
     def __init__(self, base: Base) -> None:
         self._base, self._user_data = base, UserData(base)
+        self._masked = bootstrap.masked(baremetal=base.settings.platform_vips is not None)
         self._hands_over = base.platform.delivers_user_data
         self._live = self._script_urls("boot-scripts", {_LIVE: script(base.boot)}) if self._hands_over else None
         self.bootstrap_ignition = self._artifacts("bootstrap-ignition", BOOTSTRAP_IGNITION, self._bootstrap(), True)
@@ -53,7 +55,7 @@ class BootFiles:
         uploaded, boot, node = self.bootstrap_ignition, self._base.boot, self._base.nodes.bootstrap
         if self._live is not None:
             source = of_one(sources(uploaded), BOOTSTRAP_IGNITION)
-            user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+            user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
             return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
         # It stays when the bootstrap machine goes: it names a file that is gone then.
         authorities = self._base.settings.artifacts.authorities
@@ -77,21 +79,25 @@ class BootFiles:
         settings = self._base.settings
         # A machine that bootstraps itself has no machine config server; its live system adds the same configuration.
         url = f"https://api-int.{settings.domain}:22623/config/{POOLS[role]}"
-        source = None if self._base.site.in_place else ignition.Source(url=url)
+        source = ignition.Source(url=url)
+        serves, routes = role == "control-plane", role == announcing_role(settings)
+        ingress = api_address.announces_ingress(settings, self._base.stage, role)
+        if self.installers is None:
+            assert self._live is not None, "settings have servers installed to disk"
+            live = Boot(ipxe_script_url=self._live[_LIVE], always_pxe=True)
+            given = self._user_data.of_pool(name, nodes, source, serves=serves, ingress=ingress, routes=routes)
+            return PoolBoot(machines={node: replace(live, user_data=text) for node, text in given.items()})
         pointers = {
             node: self._user_data.of(
                 node,
-                source,
-                serves=role == "control-plane",
-                routes=role == announcing_role(settings),
+                None if self._base.site.in_place else source,
+                serves=serves,
+                ingress=ingress,
+                routes=routes,
                 network=self._base.platform.network_files(node),
             )
             for node in nodes
         }
-        if self.installers is None:
-            assert self._live is not None, "settings have servers installed to disk"
-            live = Boot(ipxe_script_url=self._live[_LIVE], always_pxe=True)
-            return PoolBoot(machines={node: replace(live, user_data=pointer) for node, pointer in pointers.items()})
         prepared = self.installers.prepare(name, pointers)
         if not self._hands_over:
             return PoolBoot(machines=dict.fromkeys(nodes, Boot(always_pxe=False)), prepared=prepared)
@@ -127,7 +133,7 @@ class BootFiles:
         if self._hands_over:
             return assets.bootstrap
         source = assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
-        return self._user_data.of(node, source, serves=True, bootstraps=True, masked=bootstrap.MASKED)
+        return self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
 
 
 def _script(node: Node) -> str:

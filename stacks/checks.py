@@ -68,6 +68,7 @@ def _expectation(
         release=None if kept else boot.artifacts.release,
         kernel_arguments=() if kept else arguments,
         generation=on_disk,
+        fips=settings.install.fips and not kept,
         links=() if kept or network is None else network.links,
         ipv6=None if kept else machine.ipv6,
     )

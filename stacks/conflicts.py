@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from itertools import chain
 
 from metal_ipi.stacks import day_two_conflicts
@@ -10,7 +11,7 @@ from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, Problem, problems_of
 from metal_ipi.stacks.sections import kernel_arguments
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip
+from metal_ipi.stacks.sections.api_address import ExternalApi, KubeVip, PlatformApi, PlatformIngress
 from metal_ipi.stacks.sections.service_addresses import (
     OPENSHIFT_CATALOG,
     MetalLbBgp,
@@ -19,6 +20,7 @@ from metal_ipi.stacks.sections.service_addresses import (
 )
 
 _LONGEST_NAME = 63
+_WHOSE = {"apiAddress": "API's", "ingressAddress": "routers'"}
 _ONE_FAMILY = "the cluster has IPv4 alone (installConfig.networking)"
 _EVERY_RELEASES, _MORE_SINCE = 3, 18
 """The largest control plane of all releases, and the first 4.x that has larger ones."""
@@ -28,7 +30,8 @@ def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
-        *(_install_config(settings), _machine_config(settings), _size(settings), not_through_hubs(settings)),
+        *(_install_config(settings), _machine_config(settings), _size(settings)),
+        *(_addresses(settings), _announced_ingress(settings), _platform(settings), not_through_hubs(settings)),
     )
     site = facility(settings)
     return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
@@ -131,6 +134,111 @@ def _machine_config(settings: Settings) -> Found:
         )
 
 
+def _announced_ingress(settings: Settings) -> Found:
+    """What kube-vip cannot do for ingress. It asks for leases with an administrator's credentials, which are on the
+    control plane only; a BGP peer takes one session from a machine."""
+    api, ingress, workers = settings.api_address, settings.ingress_address, settings.workers.count
+    if not isinstance(ingress, KubeVip):
+        return
+    if ingress.mode == "arp" and workers:
+        yield (
+            "ingressAddress.mode",
+            "arp",
+            f"the {workers} workers, which have the routers, have no credentials for the lease that says who answers",
+            "set ingressAddress.type to platform or external",
+        )
+    taken = {
+        "serviceAddresses.type is metallb-bgp": isinstance(settings.service_addresses, MetalLbBgp),
+        "apiAddress.mode is bgp, and there are no workers": isinstance(api, KubeVip)
+        and api.mode == "bgp"
+        and not workers,
+    }
+    for why, so in taken.items():
+        if ingress.mode == "bgp" and so:
+            yield (
+                "ingressAddress.mode",
+                "bgp",
+                f"{why}: the same machines would speak to the same peers twice, and a peer takes one session from each",
+                "set ingressAddress.type to external or dns",
+            )
+    if (
+        ingress.address is not None
+        and ingress.address == getattr(api, "address", None)
+        and not facility(settings).hosts
+    ):
+        yield (
+            "ingressAddress.address",
+            ingress.address,
+            "it is the API's address (apiAddress.address), which machines without a router have",
+            "give another one",
+        )
+
+
+def _addresses(settings: Settings) -> Found:
+    """Source: openshift/installer, pkg/types/validation/installconfig.go, validateAPIAndIngressVIPs."""
+    api, ingress = settings.api_address, settings.ingress_address
+    if isinstance(api, PlatformApi) != isinstance(ingress, PlatformIngress):
+        this, other = (
+            ("apiAddress", "ingressAddress") if isinstance(api, PlatformApi) else ("ingressAddress", "apiAddress")
+        )
+        yield (
+            f"{other}.type",
+            (ingress if isinstance(api, PlatformApi) else api).type,
+            f"{this}.type is platform, and OpenShift's platform baremetal keeps both addresses or none",
+            f"set it to platform, too, and {other}.address to another free address of the machines' network",
+        )
+
+
+def _platform(settings: Settings) -> Found:
+    """What OpenShift's platform baremetal wants. Source: openshift/installer, pkg/types/validation/installconfig.go,
+    pkg/types/baremetal/validation, pkg/types/conversion."""
+    if settings.platform_vips is None:
+        return
+    site = facility(settings)
+    if site.in_place:
+        yield (
+            "apiAddress.type",
+            "platform",
+            "a single node that bootstraps itself is of platform none (bootstrapInPlace), and has the API at its own"
+            " address",
+            "set it to dns-round-robin, and ingressAddress.type to dns",
+        )
+    if not site.hosts:
+        yield (
+            "apiAddress.type",
+            "platform",
+            f"platform {settings.platform.type} gives each machine an address of a network of its own, and VRRP moves"
+            " an address within one network",
+            "set it to kube-vip, and ingressAddress.type to dns or external",
+        )
+    elif not site.machine_networks:
+        yield (
+            "platform.prefix",
+            "(not set)",
+            "the addresses of API and ingress must be of the machines' network, which is not known",
+            "set platform.gateway and platform.prefix",
+        )
+    networks = [ipaddress.IPv4Network(each) for each in site.machine_networks if ":" not in each]
+    for path, address in settings.named_addresses.items():
+        if networks and not any(ipaddress.IPv4Address(address) in network for network in networks):
+            yield (
+                path,
+                address,
+                f"it is in none of the machines' networks ({', '.join(map(str, networks))}), as the installer wants it",
+                "give a free address of one",
+            )
+    enabled = settings.install_config.capabilities
+    if enabled is not None and enabled.baseline_capability_set == "None":
+        for name in ("baremetal", "MachineAPI"):
+            if name not in enabled.additional_enabled_capabilities:
+                yield (
+                    "installConfig.capabilities",
+                    ", ".join(enabled.additional_enabled_capabilities) or "None",
+                    f"OpenShift's platform baremetal needs the capability {name}",
+                    "add it to additionalEnabledCapabilities",
+                )
+
+
 def _service_addresses(settings: Settings) -> Found:
     services, api = settings.service_addresses, settings.api_address
     if not isinstance(services, MetalLbBgp | MetalLbL2):
@@ -148,19 +256,20 @@ def _service_addresses(settings: Settings) -> Found:
             " already (kube-vip): a peer takes one session from a machine, not two",
             "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
         )
-    address = None if isinstance(api, DnsRoundRobin) else api.address
+    for where, address in settings.named_addresses.items():
+        for path, value in pools_that_hold(services.pools, address):
+            yield (
+                f"serviceAddresses.{path}",
+                value,
+                f"it holds {address}, the {_WHOSE[where.partition('.')[0]]} address ({where}): a service could be given"
+                " it",
+                "leave it out, for instance by giving ranges before and after it",
+            )
     for number, pool in enumerate(services.pools if not settings.install_config.networking.has_ipv6 else ()):
         for place, value in enumerate(pool.addresses):
             if ":" in value:
                 path = f"serviceAddresses.pools[{number}].addresses[{place}]"
                 yield path, value, f"no service could have it: {_ONE_FAMILY}", "take it out"
-    for path, value in pools_that_hold(services.pools, address):
-        yield (
-            f"serviceAddresses.{path}",
-            value,
-            f"it holds {address}, the API's address (apiAddress.address): a service could be given it",
-            "leave it out, for instance by giving ranges before and after it",
-        )
     if services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
         yield (
             "serviceAddresses.catalog",

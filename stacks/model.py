@@ -12,7 +12,17 @@ from metal_ipi.stacks.platforms.ironic.settings import Ironic
 from metal_ipi.stacks.platforms.listed.settings import MACHINE_NAME
 from metal_ipi.stacks.platforms.redfish.settings import Redfish
 from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection, at, items
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin, ExternalApi, KubeVip, MachineConfigServer
+from metal_ipi.stacks.sections.api_address import (
+    DnsIngress,
+    DnsRoundRobin,
+    ExternalApi,
+    ExternalIngress,
+    KubeVip,
+    KubeVipIngress,
+    MachineConfigServer,
+    PlatformApi,
+    PlatformIngress,
+)
 from metal_ipi.stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.boot import Boot
@@ -53,9 +63,12 @@ class Settings(Section):
         Rfc2136 | Route53 | Cloudflare | Lexicon | Delegate | NoDns,
         Field(discriminator="type"),
     ] = Field(description="where the cluster's names are kept")
-    api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi, Field(discriminator="type")] = Field(
+    api_address: Annotated[DnsRoundRobin | KubeVip | ExternalApi | PlatformApi, Field(discriminator="type")] = Field(
         default_factory=DnsRoundRobin, description="how the API is reached"
     )
+    ingress_address: Annotated[
+        DnsIngress | KubeVipIngress | ExternalIngress | PlatformIngress, Field(discriminator="type")
+    ] = Field(default_factory=DnsIngress, description="how what the cluster serves is reached (`*.apps`)")
     machine_config_server: MachineConfigServer = Field(
         default_factory=MachineConfigServer, description="who may ask for the machines' configuration"
     )
@@ -108,6 +121,35 @@ class Settings(Section):
     def full(self, hostname: str) -> str:
         """The full name of a machine."""
         return f"{hostname}.{self.domain}"
+
+    @property
+    def platform_vips(self) -> tuple[str, str] | None:
+        """The addresses of API and ingress that OpenShift's platform baremetal keeps; None: it is of platform none."""
+        api, ingress = self.api_address, self.ingress_address
+        if not isinstance(api, PlatformApi) or not isinstance(ingress, PlatformIngress):
+            return None
+        return api.address, ingress.address
+
+    @property
+    def named_addresses(self) -> dict[str, str]:
+        """The addresses of API and ingress that the settings name, by path."""
+        return {path: address for path, (_, address) in self._addresses.items()}
+
+    @property
+    def kept_addresses(self) -> dict[str, str]:
+        """Those of them that the cluster's own machines have, and nobody else may have."""
+        return {path: address for path, (kind, address) in self._addresses.items() if kind != "external"}
+
+    @property
+    def _addresses(self) -> dict[str, tuple[str, str]]:
+        """Kind and address, by path."""
+        sections = {"apiAddress": self.api_address, "ingressAddress": self.ingress_address}
+        named = {
+            f"{path}.{name}": (section.type, getattr(section, attribute, None))
+            for path, section in sections.items()
+            for name, attribute in (("address", "address"), ("ipv6Address", "ipv6_address"))
+        }
+        return {path: (kind, address) for path, (kind, address) in named.items() if address is not None}
 
     @property
     def asks_registries(self) -> bool:

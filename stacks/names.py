@@ -10,6 +10,8 @@ from metal_ipi.stacks.sections.service_addresses import BgpPool
 
 API_ADDRESS = "api-address"
 """The name of the API's reserved address."""
+INGRESS_ADDRESS = "ingress-address"
+"""The name of the reserved address of ingress."""
 POOLS = "service-addresses"
 """What the names of reserved blocks of service addresses begin with."""
 

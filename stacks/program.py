@@ -107,6 +107,9 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     joining = [formed, *chain.from_iterable(installed)]
     alone = [*([removal.resource] if removal else stands), dns.ingress_records]
     ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
+    reached = api_address.ingress_answers(
+        settings, base.ingress_address, access=base.access, machines=machines, after=[*joining, *alone], opts=base.ours
+    )
     passed = worker_checks.passed if worker_checks else []
     credentials = cluster_credentials(dns, base.assets)
     marks = day_two.node_marks(
@@ -128,7 +131,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         platform=base.platform,
         announcing=workers.machines or control_plane.machines,
         kubeconfig=base.assets.kubeconfig,
-        after=[complete, ready, *passed],
+        after=[complete, ready, *reached, *passed],
         cluster=base.keys,
         opts=base.components,
     )
@@ -141,6 +144,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
             "version": settings.openshift_version,
         },
         "api": {"url": dns.api_url, **address},
+        "ingress": None if base.ingress_address is None else {"address": base.ingress_address},
         "serviceAddresses": None if services is None else {"pools": services},
         "cost": costs,
         "dns": {"needed": dns.needed} if isinstance(settings.dns, NoDns) else None,

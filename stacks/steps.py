@@ -49,6 +49,7 @@ def ordered_pool(base: Base, files: BootFiles, role: Role, name: str, nodes: tup
     """Declare the machines of a role."""
     boot = files.pool(role, name, nodes)
     serves_over_bgp = role == "control-plane" and api_address.speaks_bgp(base.settings)
+    serves_over_bgp = serves_over_bgp or api_address.speaks_bgp_for_ingress(base.settings, base.stage, role)
     pool = NodePool(
         name,
         NodePoolArgs(
@@ -105,6 +106,7 @@ def cluster_dns(
             schedulable=base.stage.schedulable,
             bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
             api_address=base.api_address,
+            ingress_address=base.ingress_address,
             ipv6={**api_address.ipv6(settings), **{node.fqdn: found for node, found in ipv6.items() if found}},
             reverse_zones=settings.dns.reverse_zones,
         ),

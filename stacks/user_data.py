@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import pulumi
 
@@ -24,6 +25,53 @@ class UserData:
         # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
         self._identities = self._upload_identities() if base.platform.delivers_user_data else None
 
+    def of_pool(
+        self,
+        pool: str,
+        nodes: Sequence[Node],
+        source: pulumi.Input[ignition.Source],
+        *,
+        serves: bool,
+        ingress: KubeVip | None,
+        routes: bool,
+    ) -> dict[Node, pulumi.Output[str]]:
+        """The userdata of machines that run from memory. The state has it twice for each, so it is small: what they
+        have in common is uploaded, and stays, for they fetch it at every boot. Arguments as for `of`."""
+        identities = self._identities
+        assert identities is not None, "userdata is delivered"
+        common = self._pointer(None, source, serves=serves, ingress=ingress, routes=routes)
+        # Machines that are there keep their userdata, which has the hash: another text is another file beside it.
+        name = common.apply(lambda text: f"{pool}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.ign")
+        files = pulumi.Output.all(name, common).apply(lambda found: {str(found[0]): found[1]})
+        args = ArtifactsArgs(files=files, path_seed=self._base.keys.host_key_seed, keeps=True)
+        uploaded = Artifacts(f"{pool}-ignition", args, self._base.ours)
+        found = pulumi.Output.all(name, uploaded.urls, uploaded.boot_urls, uploaded.hashes)
+        shared = found.apply(lambda where: self._common(*(each[where[0]] for each in where[1:])))
+        return {node: self._own(node, shared, of_one(identities, node.hostname)) for node in nodes}
+
+    def _common(self, url: str, boot_url: str, digest: str) -> ignition.Source:
+        """Where the machines of a pool fetch what they have in common. It tells them which authority to trust, so where
+        one is needed they fetch it without: it holds no secret, and they know its hash."""
+        without = self._settings.artifacts.authorities and boot_url.startswith("http:")
+        return ignition.Source(url=boot_url if without else url, hash=digest)
+
+    def _own(
+        self, node: Node, shared: pulumi.Output[ignition.Source], identity: pulumi.Output[ignition.Source]
+    ) -> pulumi.Output[str]:
+        authorities = [ignition.data_url(each) for each in self._settings.artifacts.authorities]
+
+        def render(found: list[Any]) -> str:
+            common, own, files = found
+            return ignition.own_pointer(
+                hostname=node.fqdn,
+                shared=common,
+                identity=own,
+                certificate_authorities=authorities if common.url.startswith("https:") else (),
+                files=files or (),
+            )
+
+        return pulumi.Output.all(shared, identity, self._base.platform.network_files(node)).apply(render)
+
     def of(
         self,
         node: Node,
@@ -31,47 +79,78 @@ class UserData:
         *,
         serves: bool = False,
         bootstraps: bool = False,
+        ingress: KubeVip | None = None,
         routes: bool = False,
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
         masked: Sequence[str] = (),
     ) -> pulumi.Output[str]:
-        """A machine's userdata.
+        """A machine's userdata, all in one.
 
         Args:
             source: where the rest of its configuration is; None where that is on the machine already.
             serves: it has an API server and a machine config server.
             bootstraps: it forms the cluster, in its live system.
+            ingress: how it announces the address of ingress; None where it does not.
             routes: it announces service addresses over BGP.
             network: what its system is told of the platform's networks.
             masked: units of `source` that must never start.
         """
+        return self._pointer(
+            node,
+            source,
+            serves=serves,
+            bootstraps=bootstraps,
+            ingress=ingress,
+            routes=routes,
+            network=network,
+            masked=masked,
+        )
+
+    def _pointer(
+        self,
+        node: Node | None,
+        source: pulumi.Input[ignition.Source] | None,
+        *,
+        serves: bool,
+        routes: bool,
+        bootstraps: bool = False,
+        ingress: KubeVip | None = None,
+        network: pulumi.Output[list[ignition.NodeFile]] | None = None,
+        masked: Sequence[str] = (),
+    ) -> pulumi.Output[str]:
+        """As `of`; without what is a machine's own where `node` is None."""
         api = self._settings.api_address
         announces = serves and isinstance(api, KubeVip)
         routes = routes or (announces and isinstance(api, KubeVip) and api.mode == "bgp")
+        routes = routes or (ingress is not None and ingress.mode == "bgp")
 
         def render(found: list[object]) -> str:
-            pointer_source, identity, worker_pointer, key, seed, api_address, of_network = found
+            pointer_source, identity, worker_pointer, key, seed, api_address, of_network, ingress_address = found
             assert pointer_source is None or isinstance(pointer_source, ignition.Source)
             authorities = ignition.certificate_authorities(str(worker_pointer))
             merge = [] if pointer_source is None else [pointer_source]
             files = list[ignition.NodeFile]()
-            if identity is None:
-                files += ignition.host_key_files(self._host_key(str(seed), node))
-            else:
-                assert isinstance(identity, ignition.Source)
+            if isinstance(identity, ignition.Source):
                 merge.append(identity)
+            elif node is not None:
+                files += ignition.host_key_files(self._host_key(str(seed), node))
             files += machine_config_access.files() if serves else []
             files += node_image.files() if bootstraps else []
             files += cast("list[ignition.NodeFile]", of_network or [])
             units = [machine_config_access.unit()] if serves else []
             if announces:
-                vip = self._kube_vip(str(api_address))
-                files, units = [*files, *kube_vip.files(vip)], [*units, kube_vip.unit()]
+                assert isinstance(api, KubeVip)
+                files += kube_vip.files(self._kube_vip(api, str(api_address), "api"))
+                units.append(kube_vip.unit())
+            if ingress is not None:
+                files += kube_vip.files(self._kube_vip(ingress, str(ingress_address), "ingress"))
+                units.append(kube_vip.unit("ingress"))
             # Whom to trust is said where something is fetched from the boot server: the machine config server is none.
             served = [source for source in merge if source.hash is not None and source.url.startswith("https:")]
-            private = [ignition.data_url(each) for each in self._settings.artifacts.authorities] if served else []
+            trusted = self._settings.artifacts.authorities if served or node is None else ()
+            private = [ignition.data_url(each) for each in trusted]
             return ignition.pointer(
-                hostname=node.fqdn,
+                hostname=None if node is None else node.fqdn,
                 platform_id=self._base.site.ignition_platform,
                 merge=merge,
                 certificate_authorities=[*authorities, *private],
@@ -84,12 +163,13 @@ class UserData:
         # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
         return pulumi.Output.all(
             source,
-            None if self._identities is None else of_one(self._identities, node.hostname),
+            None if self._identities is None or node is None else of_one(self._identities, node.hostname),
             self._base.assets.worker_pointer,
             self._base.keys.public_key,
             self._base.keys.host_key_seed,
             self._base.api_address if announces else None,
             network,
+            None if ingress is None else self._base.ingress_address,
         ).apply(render)
 
     def _upload_identities(self) -> pulumi.Output[dict[str, ignition.Source]]:
@@ -110,17 +190,16 @@ class UserData:
     def _host_key(self, seed: str, node: Node) -> HostKey:
         return host_key(seed, node.fqdn, self._settings.install.key_type)
 
-    def _kube_vip(self, address: str) -> kube_vip.KubeVip:
-        api = self._settings.api_address
-        assert isinstance(api, KubeVip)
+    def _kube_vip(self, section: KubeVip, address: str, serves: kube_vip.Served) -> kube_vip.KubeVip:
         return kube_vip.KubeVip(
             address=address,
-            image=api.image,
-            hold_seconds=api.hold_seconds,
-            keepalive_seconds=api.keepalive_seconds,
+            image=section.image,
+            hold_seconds=section.hold_seconds,
+            keepalive_seconds=section.keepalive_seconds,
             domain=self._settings.domain,
-            mode=api.mode,
-            interface=api.interface,
+            serves=serves,
+            mode=section.mode,
+            interface=section.interface,
         )
 
 

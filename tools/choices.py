@@ -34,6 +34,7 @@ def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None
         metallb=stackfile.uses_metallb(document),
         day_two=stackfile.has_day_two(document),
         small_kubernetes=stackfile.wants_small_kubernetes(document),
+        proxy=stackfile.has_proxy(document),
         disconnected=stackfile.is_disconnected(document),
     )
 

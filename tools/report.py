@@ -8,6 +8,7 @@ from rich.table import Table
 
 from tools.progress import DONE, Progress
 from tools.screen import Redactor, Screen
+from tools.state import is_check, urn_name
 
 _PHASES = (
     ("equinix-metal:index/device:Device", "machines"),
@@ -15,7 +16,6 @@ _PHASES = (
     ("metal-ipi:index:DnsRecords", "DNS records"),
     ("metal-ipi:index:Artifacts", "artifacts"),
     ("metal-ipi:index:Removal", "bootstrap removed"),
-    ("command:remote:Command", "node checks"),
 )
 
 
@@ -58,7 +58,8 @@ def phases(progress: Progress) -> list[tuple[str, float, float]]:
     known = dict(_PHASES)
     spans: dict[str, tuple[float, float]] = {}
     for step in progress.steps.values():
-        name = step.title if step.is_gate else known.get(step.type)
+        checks_nodes = is_check(step.type, urn_name(step.urn))
+        name = step.title if step.is_gate else "node checks" if checks_nodes else known.get(step.type)
         if name is None or step.ended is None or step.op == "refresh":
             continue
         begin, end = spans.get(name, (step.started, step.ended))

@@ -163,7 +163,7 @@ def _row(path: str, field: FieldInfo, model: type[BaseModel]) -> _Row:
         kind=_type(field, path, model),
         default=_default(field),
         required="yes" if field.is_required() else needed,
-        text=_escaped(field.description or "") + "".join(f" → `{each}`" for each in becomes.of(path)),
+        text=_escaped(field.description or "") + "".join(f" → `{each}`" for each in becomes.of(path, _kind(model))),
     )
 
 
@@ -281,7 +281,8 @@ def _literals(annotation: object) -> bool:
 
 
 def _kind(model: type[BaseModel]) -> str:
-    return str(model.model_fields["type"].default)
+    """The `type` of a section that has kinds; nothing for another one."""
+    return str(model.model_fields["type"].default) if "type" in model.model_fields else ""
 
 
 def _doc(model: type[BaseModel]) -> str:

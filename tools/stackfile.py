@@ -133,8 +133,13 @@ def has_host_networks(document: Tree) -> bool:
 
 
 def announces(document: Tree) -> bool:
-    """Whether the API has an address that machines announce over BGP."""
-    return _section(document, "apiAddress").get("type") == "kube-vip"
+    """Whether API or ingress has an address that machines announce with kube-vip."""
+    return any(_section(document, name).get("type") == "kube-vip" for name in ("apiAddress", "ingressAddress"))
+
+
+def has_proxy(document: Tree) -> bool:
+    """Whether nodes reach the outside by a proxy."""
+    return bool(_section(document, "installConfig").get("proxy"))
 
 
 def uses_metallb(document: Tree) -> bool:
@@ -160,9 +165,14 @@ _NO_LIBVIRT = Obstacle(
     remedy="use libvirt machines, or platform.bootstrap of type lend",
 )
 _NO_BGP = Obstacle(
-    why="metal-ipi:apiAddress is of type kube-vip, and simulated machines share one kernel: none can have the"
-    " API's address for itself",
-    remedy="use libvirt machines, or apiAddress of type dns-round-robin",
+    why="metal-ipi:apiAddress or ingressAddress is of type kube-vip, and simulated machines share one kernel: none can"
+    " have the address for itself",
+    remedy="use libvirt machines, or apiAddress of type dns-round-robin and ingressAddress of type dns",
+)
+_NO_KEEPALIVED = Obstacle(
+    why="metal-ipi:apiAddress is of type platform, and what takes the place of OpenShift's keepalived in the lab moves"
+    " addresses between simulated machines only",
+    remedy="use simulated machines",
 )
 _NO_METAL = Obstacle(
     why="metal-ipi:lab.disconnected is true, and the API of Equinix Metal, which orders the machines, is outside",
@@ -195,6 +205,8 @@ def obstacle(document: Tree, machines: str) -> Obstacle | None:
         return _NO_OLM
     if machines == "simulated":
         return _NO_BGP if announces(document) else _NO_LIBVIRT if _makes_vm(document) else None
+    if _section(document, "apiAddress").get("type") == "platform":
+        return _NO_KEEPALIVED
     architecture = _section(document, "boot").get("architecture", "x86_64")
     return None if architecture == "x86_64" else _OTHER_ARCHITECTURE
 

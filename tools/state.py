@@ -166,6 +166,11 @@ def describe(resource: Tree) -> tuple[str, str]:
     return str(resource.get("type", "")), urn_name(str(resource.get("urn", "")))
 
 
+def is_check(type_: str, name: str) -> bool:
+    """Whether a resource checks nodes; installer's assets are made by a command as well."""
+    return type_ == "command:local:Command" and "-checks-" in name
+
+
 def urn_name(urn: str) -> str:
     """The name in a URN."""
     return urn.rpartition("::")[2]

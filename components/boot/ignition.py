@@ -33,7 +33,7 @@ class Source:
     """Where a config to merge is."""
 
     url: str
-    """An https URL."""
+    """An https URL; an http one only of what is no secret, with its hash."""
     hash: str | None = None
     """`sha512-` and 128 hexadecimal digits; None only for what the machine config server makes itself."""
 
@@ -93,7 +93,7 @@ def network_service(
 
 def pointer(
     *,
-    hostname: str,
+    hostname: str | None,
     platform_id: str,
     merge: Sequence[Source],
     certificate_authorities: Sequence[str],
@@ -105,7 +105,7 @@ def pointer(
     """The first config of a node, its userdata where it is given some: its name, who may log in, where the rest is.
 
     Args:
-        hostname: the node's full name.
+        hostname: the node's full name; None in what many nodes share (`own_pointer` has it then).
         platform_id: Ignition's platform id; Afterburn runs where it knows that platform.
         merge: what to fetch and merge, in order: later ones win over earlier ones, and all over the pointer itself
             (seen with Ignition 2.14: what is merged overrides).
@@ -124,7 +124,7 @@ def pointer(
             "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": list(authorized_keys)}]},
             "storage": {
                 "files": [
-                    _file("/etc/hostname", f"{hostname}\n", 0o644),
+                    *([] if hostname is None else [_hostname(hostname)]),
                     *(_file(file.path, file.text, file.mode) for file in files),
                 ]
             },
@@ -138,8 +138,30 @@ def pointer(
         }
     )
     if platform_id in AFTERBURN_PLATFORMS and len(document) > USERDATA_LIMIT:
-        raise IgnitionError(f"the userdata of {hostname} has {len(document)} bytes, more than {USERDATA_LIMIT}")
+        raise IgnitionError(
+            f"the userdata of {hostname or 'a pool'} has {len(document)} bytes, more than {USERDATA_LIMIT}"
+        )
     return document
+
+
+def own_pointer(
+    *,
+    hostname: str,
+    shared: Source,
+    identity: Source,
+    certificate_authorities: Sequence[str],
+    files: Sequence[NodeFile],
+) -> str:
+    """A node's userdata where the rest of its first config, a `pointer`, is shared with others: its name, and files.
+
+    Args:
+        shared: the pointer. Ignition trusts the authorities that it names from then on, also while it fetches
+            `identity` (internal/exec/config_fetcher.go, RenderConfig).
+        certificate_authorities: whom to trust while `shared` is fetched.
+    """
+    merge = {"config": {"merge": [_resource(shared), _resource(identity)]}}
+    own = [_hostname(hostname), *(_file(file.path, file.text, file.mode) for file in files)]
+    return _document({"ignition": {**merge, **_security(certificate_authorities)}, "storage": {"files": own}})
 
 
 def with_files(document: str, files: Sequence[NodeFile]) -> str:
@@ -240,8 +262,8 @@ def _security(certificate_authorities: Sequence[str]) -> dict[str, Any]:
 
 
 def _resource(source: Source) -> dict[str, Any]:
-    if not source.url.startswith(("https://", "data:")):
-        raise IgnitionError("the Ignition config is not valid: only https: and data: sources are rendered")
+    if not source.url.startswith(("https://", "data:")) and source.hash is None:
+        raise IgnitionError("the Ignition config is not valid: only https: and data: sources need no hash")
     if source.hash is None:
         return {"source": source.url}
     if not re.fullmatch(r"sha512-[0-9a-f]{128}|sha256-[0-9a-f]{64}", source.hash):
@@ -249,6 +271,10 @@ def _resource(source: Source) -> dict[str, Any]:
             "the Ignition config is not valid: a hash is neither 'sha512-' nor 'sha256-' and the digits of the hash"
         )
     return {"source": source.url, "verification": {"hash": source.hash}}
+
+
+def _hostname(name: str) -> dict[str, Any]:
+    return _file("/etc/hostname", f"{name}\n", 0o644)
 
 
 def _file(path: str, text: str, mode: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Is a node what it should be? One command over SSH per node, all nodes in parallel.
+"""Is a node what it should be? What is expected of it, the script that checks it, and what that prints.
 
 What is read: Ignition's result file, the platform id and consoles on the kernel's command line, Afterburn's attributes
 against the addresses the platform gave, the host name, the OS version against the stream, and what an installed node
@@ -7,18 +7,18 @@ says of its installation.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pulumi
-import pulumi_command as command
-
 _LINES = [line.strip() for line in Path(__file__).with_name("node_check.sh").read_text().splitlines()]
 _SCRIPT = "\n".join(line for line in _LINES if line and not line.startswith("#")) + "\n"
-"""Without what is only for its readers: it stands in the state twice for each node, which is written at every step."""
+"""Without what is only for its readers."""
+DIGEST = hashlib.sha256(_SCRIPT.encode()).hexdigest()[:16]
+"""Stands for the script where only a change of it counts."""
 _AFTERBURN_WAIT = 120
 _STATUSES = frozenset({"passed", "failed", "skipped"})
 
@@ -47,59 +47,28 @@ class Expectation:
     """Arguments that must be on the kernel's command line."""
     links: tuple[str, ...] = ()
     """Bonds and VLANs that must be there, as `HostNetwork.links`."""
+    fips: bool = False
+    """Whether its kernel must be in FIPS mode."""
     ipv6: str | None = None
     """The IPv6 address that it must have, beside a default route; None: of IPv6 nothing is expected."""
     generation: str | None = None
     """Which generation must be installed on its disk; None for a node that runs from memory."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodeCheckArgs:
-    """One node to check."""
-
-    expectation: pulumi.Input[Expectation]
-    """What it must be."""
-    machine_id: pulumi.Input[str]
-    """The platform's id: another machine is checked anew."""
-    address: pulumi.Input[str]
-    """Where SSH answers."""
-    host_key: pulumi.Input[str]
-    """Its pinned host key."""
-    private_key: pulumi.Input[str]
-    """The key that opens user `core`; secret."""
-
-
-class NodeCheck:
-    """One node's check: a `command.remote.Command` that runs again when the machine or the expectation changes."""
-
-    results: pulumi.Output[list[dict[str, str]]]
-    """`name`, `status` (passed, skipped) and `observed` of each check; a failed one fails the update."""
-
-    def __init__(self, name: str, args: NodeCheckArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        self.resource = command.remote.Command(
-            name,
-            connection=command.remote.ConnectionArgs(
-                host=args.address,
-                user="core",
-                private_key=pulumi.Output.secret(args.private_key),
-                host_key=args.host_key,
-                dial_error_limit=10,
-                per_dial_timeout=15,
-            ),
-            create=pulumi.Output.from_input(args.expectation).apply(script),
-            triggers=[args.machine_id],
-            logging=command.remote.Logging.STDERR,
-            # Nodes accept no variables over SSH, and the script needs none.
-            add_previous_output_in_env=False,
-            opts=opts,
-        )
-        # The connection holds a secret key, which makes the provider call all outputs secret; what was read is none.
-        self.results = pulumi.Output.unsecret(self.resource.stdout).apply(parse)
-
-
 def script(expectation: Expectation) -> str:
     """The shell script that checks a node: expectations as variables, then the checks."""
-    variables = {
+    return script_of(variables(expectation))
+
+
+def script_of(variables: Mapping[str, str]) -> str:
+    """The same of the variables."""
+    lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    return "\n".join(lines) + "\n" + _SCRIPT
+
+
+def variables(expectation: Expectation) -> dict[str, str]:
+    """What is expected, as the script's variables."""
+    return {
         "EXPECTED_HOSTNAME": expectation.hostname,
         "EXPECTED_METADATA_HOSTNAME": expectation.metadata_hostname,
         "EXPECTED_PUBLIC_IPV4": expectation.public_ipv4,
@@ -109,12 +78,11 @@ def script(expectation: Expectation) -> str:
         "EXPECTED_KERNEL_ARGUMENTS": " ".join(expectation.kernel_arguments),
         "EXPECTED_GENERATION": expectation.generation or "",
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
+        **({"EXPECTED_FIPS": "1"} if expectation.fips else {}),
         **({"EXPECTED_LINKS": " ".join(expectation.links)} if expectation.links else {}),
         # As the kernel writes it: 32 digits.
         **({"EXPECTED_IPV6": ipaddress.IPv6Address(expectation.ipv6).packed.hex()} if expectation.ipv6 else {}),
     }
-    lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-    return "\n".join(lines) + "\n" + _SCRIPT
 
 
 def parse(output: str) -> list[dict[str, str]]:

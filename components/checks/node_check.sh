@@ -50,6 +50,15 @@ for wanted in $EXPECTED_KERNEL_ARGUMENTS; do
     esac
 done
 
+if [ -n "${EXPECTED_FIPS-}" ]; then
+    mode=absent
+    [ ! -r /proc/sys/crypto/fips_enabled ] || read -r mode </proc/sys/crypto/fips_enabled
+    case $mode in
+    1) report fips passed '/proc/sys/crypto/fips_enabled is 1' ;;
+    *) report fips failed "$mode" "/proc/sys/crypto/fips_enabled is $mode, not 1: the kernel is not in FIPS mode" ;;
+    esac
+fi
+
 # afterburn.service may still be waiting for the metadata service when SSH already answers.
 check_afterburn() {
     attributes=/run/metadata/afterburn

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pulumi
 
 from metal_ipi.components.boot.host_keys import KeyType, host_key
-from metal_ipi.components.checks.node_check import Expectation, NodeCheck, NodeCheckArgs
+from metal_ipi.components.checks.node_check import Expectation
+from metal_ipi.components.checks.pool_check import TOGETHER, NodeCheckArgs, NodeChecks
 from metal_ipi.components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform
 from metal_ipi.components.machines.node import Node, Role
 from metal_ipi.provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
@@ -117,10 +118,10 @@ class PoolChecksArgs:
 
 
 class PoolChecks(pulumi.ComponentResource):
-    """One gate that waits until all nodes of a pool answer SSH, then one check per node."""
+    """One gate that waits until all nodes of a pool answer SSH, then the checks, some nodes in one command."""
 
     nodes: pulumi.Output[list[dict[str, object]]]
-    """`name`, `role`, `public_ipv4`, `private_ipv4` and `checks` of each node."""
+    """`name`, `role`, `public_ipv4`, `private_ipv4`, with dual stack `ipv6`, and `checks` of each node."""
 
     def __init__(self, name: str, args: PoolChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:PoolChecks", name, None, opts)
@@ -136,32 +137,39 @@ class PoolChecks(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
         )
+        together = dict[int, list[Node]]()
+        for node in machines:
+            together.setdefault(node.number // TOGETHER, []).append(node)
         checks = {
-            node: NodeCheck(
-                f"{node.hostname}-check",
-                NodeCheckArgs(
-                    expectation=args.expectations[node],
-                    machine_id=machine.machine_id,
-                    address=machine.public_ipv4,
-                    host_key=args.access.public_host_key(node.fqdn),
-                    private_key=args.access.private_key,
-                ),
+            number: NodeChecks(
+                f"{name}-{number}",
+                [
+                    NodeCheckArgs(
+                        expectation=args.expectations[node],
+                        machine_id=machines[node].machine_id,
+                        host_key=args.access.public_host_key(node.fqdn),
+                    )
+                    for node in nodes
+                ],
+                args.access.private_key,
                 pulumi.ResourceOptions(depends_on=[self.reachable], parent=self),
             )
-            for node, machine in machines.items()
+            for number, nodes in together.items()
         }
-        self.passed: list[pulumi.Resource] = [check.resource for check in checks.values()]
+        self.passed: list[pulumi.Resource] = [each.resource for each in checks.values()]
         """What to depend on, to come after all checks."""
-        self.nodes = pulumi.Output.all(*(_summary(node, machines[node], checks[node]) for node in machines)).apply(list)
+        summaries = [_summary(node, machines[node], checks[node.number // TOGETHER]) for node in machines]
+        self.nodes = pulumi.Output.all(*summaries).apply(list)
         # Only their names: what was read on each is an output of the stack, and in the state of its check.
         self.register_outputs({"nodes": [node.fqdn for node in machines]})
 
 
-def _summary(node: Node, machine: Machine, check: NodeCheck) -> pulumi.Output[dict[str, object]]:
+def _summary(node: Node, machine: Machine, checks: NodeChecks) -> pulumi.Output[dict[str, object]]:
     return pulumi.Output.all(
         name=node.fqdn,
         role=node.role,
         public_ipv4=machine.public_ipv4,
         private_ipv4=machine.private_ipv4,
-        checks=check.results,
+        **({"ipv6": machine.ipv6} if machine.ipv6 else {}),
+        checks=checks.results.apply(lambda found: found[node.fqdn]),
     )

@@ -40,6 +40,8 @@ class ClusterDnsArgs:
     """The bootstrap machine's full name and address; None where there is no such machine."""
     api_address: pulumi.Input[str] | None = None
     """The API's own address; None: the API's names resolve to all machines that serve it."""
+    ingress_address: pulumi.Input[str] | None = None
+    """The address of `*.apps`; None: it resolves to the machines that take ingress."""
     ipv6: Mapping[str, str] = field(default_factory=dict[str, str])
     """With dual stack the IPv6 addresses besides, by full name of node; that of `api.<domain>` is the API's own."""
     reverse_zones: Sequence[str] = ()
@@ -70,7 +72,11 @@ class ClusterDns(pulumi.ComponentResource):
         control_plane, workers = _hosts(args, args.control_plane), _hosts(args, args.workers)
         lasting = api_records(domain=args.domain, control_plane=control_plane, api_address=_api(args))
         ingress = ingress_records(
-            domain=args.domain, control_plane=control_plane, workers=workers, schedulable=args.schedulable
+            domain=args.domain,
+            control_plane=control_plane,
+            workers=workers,
+            schedulable=args.schedulable,
+            address=args.ingress_address,
         )
         self._lasting = [*lasting, *ingress]
         self.to_withdraw = []

@@ -1,5 +1,7 @@
 """kube-vip: the API's address, announced by the machines whose API server answers: over BGP by each, with ARP by one.
 
+The address of ingress likewise, by machines whose router is ready.
+
 What a machine is given is the same on all: a script, its settings and a unit. Everything that differs the script finds
 on the machine, see `kube_vip.sh`: with BGP the sessions that `bgp_routes` keeps there; with ARP the interface, and the
 machine's own credentials for the lease that settles who has the address. Pure functions.
@@ -25,6 +27,7 @@ Sources:
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,9 +37,29 @@ from typing import Literal
 
 from metal_ipi.components.boot.ignition import NodeFile, NodeUnit, network_service
 
+Served = Literal["api", "ingress"]
+_NAMES: Mapping[Served, str] = {"api": "kube-vip", "ingress": "ingress-vip"}
 UNIT = "metal-ipi-kube-vip.service"
 PROGRAM = "/usr/local/bin/metal-ipi-kube-vip"
 MANIFEST = "/etc/kubernetes/manifests/metal-ipi-kube-vip.json"
+_READY = """\
+answers() { # as keepalived of platform baremetal asks
+    [ "$MODE" = bgp ] || find_kubeconfig || return 1
+    curl -fs --noproxy '*' --max-time 3 -o /dev/null http://localhost:1936/healthz/ready
+}
+"""
+_OF_INGRESS = {
+    "metal-ipi-kube-vip": "metal-ipi-ingress-vip",
+    "etc/metal-ipi/kube-vip.": "etc/metal-ipi/ingress-vip.",
+    "$state/kube-vip": "$state/ingress-vip",
+    "plndr-cp-lock": "plndr-ingress-lock",
+    'name: "kube-vip", namespace': 'name: "ingress-vip", namespace',
+    'port: "6443"': 'port: "443"',
+    "the API server answers: ": "a router is ready: ",
+    "the API server does not answer": "the router is not ready",
+    "the API's address": "the address of ingress",
+}
+"""What is another word in the script of ingress. That of the API stays as it is on machines that stand, to the byte."""
 _CONFIG = "/etc/metal-ipi"
 _ADMINISTRATORS = (
     "/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig",
@@ -50,7 +73,7 @@ class KubeVip:
     """What all announcing machines have in common."""
 
     address: str
-    """The API's IPv4 address."""
+    """The IPv4 address."""
     image: str
     """The image of kube-vip, with tag or digest."""
     hold_seconds: int
@@ -59,6 +82,8 @@ class KubeVip:
     """How often a machine tells its peers that it is there."""
     domain: str
     """The cluster's domain."""
+    serves: Served = "api"
+    """What is reached at the address."""
     mode: Literal["bgp", "arp"] = "bgp"
     """How the address becomes known; with bgp the machine needs the files of `bgp_routes` as well."""
     interface: str | None = None
@@ -77,32 +102,41 @@ def files(kube_vip: KubeVip) -> list[NodeFile]:
         "INTERFACE": kube_vip.interface or "",
         "KUBECONFIGS": " ".join(_ADMINISTRATORS),
     }
+    name = _NAMES[kube_vip.serves]
     environment = "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in settings.items())
     return [
-        NodeFile(path=PROGRAM, text=_script(), mode=0o755),
-        NodeFile(path=f"{_CONFIG}/kube-vip.env", text=environment, mode=0o644),
-        NodeFile(path=f"{_CONFIG}/kube-vip.kubeconfig", text=_without_credentials(), mode=0o644),
+        NodeFile(path=f"/usr/local/bin/metal-ipi-{name}", text=_script(kube_vip.serves), mode=0o755),
+        NodeFile(path=f"{_CONFIG}/{name}.env", text=environment, mode=0o644),
+        NodeFile(path=f"{_CONFIG}/{name}.kubeconfig", text=_without_credentials(), mode=0o644),
     ]
 
 
-def unit() -> NodeUnit:
+def unit(serves: Served = "api") -> NodeUnit:
     """The service that runs the script.
 
     A manifest that was in place when the power was cut goes before the kubelet starts: nothing may announce the address
     while this machine has no API server.
     """
+    what = {"api": "API's address, announced while this machine's API server answers",
+            "ingress": "address of ingress, announced while a router is ready here"}  # fmt: skip
+    name = f"metal-ipi-{_NAMES[serves]}"
     return network_service(
-        UNIT,
-        description="The API's address, announced while this machine's API server answers",
-        program=PROGRAM,
+        f"{name}.service",
+        description=f"The {what[serves]}",
+        program=f"/usr/local/bin/{name}",
         before="kubelet.service",
-        removes=MANIFEST,
+        removes=f"/etc/kubernetes/manifests/{name}.json",
     )
 
 
 @cache
-def _script() -> str:
-    return Path(__file__).with_suffix(".sh").read_text()
+def _script(serves: Served) -> str:
+    text = Path(__file__).with_suffix(".sh").read_text()
+    if serves == "api":
+        return text
+    for word, other in _OF_INGRESS.items():
+        text = text.replace(word, other)
+    return re.sub(r"(?ms)^answers\(\) \{.*?^\}\n", lambda _: _READY, text)
 
 
 def _without_credentials() -> str:

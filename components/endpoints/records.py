@@ -1,9 +1,9 @@
 """The cluster's names, as DNS records.
 
 What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the
-API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress; and for every node;
-PTR records for the API's own address and every node. With dual stack there are AAAA records of the same names. The
-bootstrap machine serves the API too, until it is removed.
+API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress, or of its own address
+where it has one; and for every node; PTR records for the API's own address and every node. With dual stack there are
+AAAA records of the same names. The bootstrap machine serves the API too, until it is removed.
 """
 
 from __future__ import annotations
@@ -57,10 +57,14 @@ def ingress_records(
     control_plane: Mapping[str, Host[Address]],
     workers: Mapping[str, Host[Address]],
     schedulable: bool = False,
+    address: Address | None = None,
 ) -> tuple[Record[Address], ...]:
     """What its users need: the workers' names, and the machines that take ingress. `schedulable`: the control plane
-    takes pods, and routers among them, whether there are workers or not."""
+    takes pods, and routers among them, whether there are workers or not. `address`: the IPv4 address of
+    ingress; None: the machines' own."""
     ingress = (*workers.values(), *(control_plane.values() if schedulable or not workers else ()))
+    if address is not None:
+        return (Record(name=f"*.apps.{domain}", type="A", values=(address,)), *_nodes(workers))
     return (*_name(f"*.apps.{domain}", ingress), *_nodes(workers))
 
 

@@ -29,6 +29,18 @@ MASKED = ("approve-csr.service",)
 """Units of the bootstrap machine that must never start. This one approves every certificate request while the machine
 lives (openshift/installer, data/data/bootstrap/files/usr/local/bin/approve-csr.sh). The gate `bootstrap-complete`
 approves those of the cluster's own machines instead."""
+_PROVISIONING = (
+    *("build-ironic-env", "build-metal3-env", "extract-machine-os", "image-customization", "ironic", "ironic-dnsmasq"),
+    *("ironic-httpd", "ironic-ramdisk-logs", "master-bmh-update", "metal3-baremetal-operator"),
+    "provisioning-interface",
+)
+"""Services with which the bootstrap machine of platform baremetal installs servers (openshift/installer,
+data/data/bootstrap/baremetal). Here this program does that."""
+
+
+def masked(*, baremetal: bool) -> tuple[str, ...]:
+    """Units of the bootstrap machine that must never start, on OpenShift's platform baremetal or on none."""
+    return (*MASKED, *(f"{name}.service" for name in _PROVISIONING if baremetal))
 
 
 def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCredentials:

@@ -17,6 +17,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from metal_ipi.components.install.manifest_rules import told
 from metal_ipi.components.install.manifests import identities
 
@@ -73,8 +75,12 @@ def create(
         )
     _require_version(program, version)
     with _prepared(work_directory, install_config):
-        if manifests:
+        baremetal = _is_baremetal(install_config)
+        if manifests or baremetal:
             _run(program, "manifests", work_directory)
+        if baremetal:
+            _leave_machines_out(work_directory)
+        if manifests:
             _add(manifests, work_directory)
         what, bootstrap = _COMMANDS[in_place]
         _run(program, what, work_directory, release_image)
@@ -140,6 +146,19 @@ def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
                 f"install.manifests: {name}: the installer makes {told(each)} itself ({objects[each]}); take it out", 4
             )
         (work_directory / "openshift" / name).write_bytes(text.encode())
+
+
+def _is_baremetal(install_config: str) -> bool:
+    tree = yaml.safe_load(install_config)
+    return isinstance(tree, dict) and "baremetal" in (tree.get("platform") or {})
+
+
+def _leave_machines_out(work_directory: Path) -> None:
+    """Take away the machines and hosts that the installer has OpenShift's machine API make and install, as is usual
+    where somebody else does that (openshift-docs, installing-*-user-infra): it would wait for workers of its own."""
+    for kind in ("hosts", "master-machines", "worker-machineset"):
+        for path in (work_directory / "openshift").glob(f"99_openshift-cluster-api_{kind}-*.yaml"):
+            path.unlink()
 
 
 def _require_version(program: str, version: str) -> None:

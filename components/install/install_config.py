@@ -1,4 +1,4 @@
-"""The installer's configuration (install-config.yaml), for platform `none`.
+"""The installer's configuration (install-config.yaml), for platforms `none` and `baremetal`.
 
 Sources, all in openshift/installer: the schema is data/data/install.openshift.io_installconfigs.yaml, the rules are in
 pkg/types/validation/installconfig.go. What is left out here has the installer's own default (pkg/types/defaults):
@@ -51,8 +51,32 @@ RENDERED = {
 """Fields of install-config.yaml that other settings make, and what to do instead of giving them."""
 
 
+NONE: Mapping[str, Any] = {"none": {}}
+"""The platform of machines that the cluster knows nothing of."""
+
+
 class InstallConfigError(ValueError):
     """A value cannot stand in install-config.yaml."""
+
+
+def baremetal(*, api: str, ingress: str, hosts: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:
+    """The platform whose static pods keep the addresses of API and ingress.
+
+    Hosts are named without their BMCs (pkg/types/baremetal/validation takes that; only `create cluster` wants more), so
+    that nothing in the cluster can switch servers: they are this program's. There is no provisioning network either.
+
+    Args:
+        api, ingress: IPv4 addresses of the machines' network.
+        hosts: `name`, `role` (master, worker) and `bootMACAddress` of each server.
+    """
+    return {
+        "baremetal": {
+            "apiVIPs": [api],
+            "ingressVIPs": [ingress],
+            "provisioningNetwork": "Disabled",
+            "hosts": [dict(host) for host in hosts],
+        }
+    }
 
 
 def install_config(
@@ -68,6 +92,7 @@ def install_config(
     fips: bool = False,
     in_place: bool = False,
     fields: Mapping[str, Any] | None = None,
+    platform: Mapping[str, Any] = NONE,
 ) -> str:
     """install-config.yaml as text.
 
@@ -86,6 +111,7 @@ def install_config(
         fips: the cluster's machines run in FIPS mode.
         in_place: the only machine bootstraps itself.
         fields: further fields, as the installer has them; `networking` without machineNetwork.
+        platform: OpenShift's own platform, by its name (`baremetal`).
     """
     try:
         json.loads(pull_secret)
@@ -103,7 +129,7 @@ def install_config(
             "controlPlane": {"name": "master", "architecture": machine, "replicas": control_plane},
             "compute": [{"name": "worker", "architecture": machine, "replicas": workers}],
             "networking": {"networkType": networking.pop("networkType"), **machines, **networking},
-            "platform": {"none": {}},
+            "platform": dict(platform),
             **further,
             **({"fips": True} if fips else {}),
             **({"bootstrapInPlace": {"installationDisk": NO_DISK}} if in_place else {}),

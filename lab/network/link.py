@@ -28,6 +28,7 @@ def commands(*, disconnected: bool = False) -> str:
                 plan.SOS,
                 plan.KUBERNETES,
                 plan.DNS,
+                plan.PROXY,
                 plan.MIRROR,
                 *plan.BGP_PEERS,
             )

@@ -13,6 +13,8 @@ SOS = "192.0.2.13"
 KUBERNETES = "192.0.2.14"
 HUB = "192.0.2.15"
 DNS = "192.0.2.53"
+PROXY = "192.0.2.55"
+PROXY_PORT = 3128
 
 BMCS = "192.0.2.64/27"
 """The BMCs of a rack, from the first address on; SERVERS has those of the servers themselves, in the same order."""
@@ -82,6 +84,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("kubernetes", "A", KUBERNETES),
         ("hub", "A", HUB),
         ("registry", "A", HUB),
+        ("proxy", "A", PROXY),
         ("mirror", "A", MIRROR),
     ),
     "equinix.com": (("api", "A", API),),
@@ -95,6 +98,7 @@ STATIC_RECORDS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("14", "PTR", f"{KUBERNETES_NAME}."),
         ("15", "PTR", f"{HUB_NAME}."),
         ("53", "PTR", f"{NAMESERVER}."),
+        ("55", "PTR", f"proxy.{ZONE}."),
         ("54", "PTR", f"{MIRROR_NAME}."),
     ),
     **{zone: () for zone in REVERSE_ZONES},

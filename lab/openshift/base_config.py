@@ -56,6 +56,7 @@ MASKED = {
     "systemd-journal-gatewayd.socket": "the image has no systemd-journal-gatewayd",
     "node-valid-hostname.service": "mco-hostname wants hostnamectl; the name is in /etc/hostname",
     "nmstate-configuration.service": "the image has no nmstate",
+    "wait-for-br-ex-up.service": "it waits for an event of NetworkManager's",
     "wait-for-primary-ip.service": "it waits for nmstate",
     "wait-for-ipsec-connect.service": "the image has no IPsec",
     "NetworkManager-clean-initrd-state.service": "the image has no NetworkManager",

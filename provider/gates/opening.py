@@ -15,6 +15,8 @@ def opener(kind: str) -> Opener:
         from metal_ipi.provider.gates.address_announced import open_check
     elif kind == "cluster-api-available":
         from metal_ipi.provider.gates.cluster_api import open_check
+    elif kind == "ingress-answers":
+        from metal_ipi.provider.gates.ingress_answers import open_check
     elif kind == "operator-installed":
         from metal_ipi.provider.gates.operator_lifecycle import open_check
     else:

@@ -23,6 +23,8 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _METAL = "equinix-metal"
 _EVENTS_EVERY = 5.0
+_EVENTS_AT_ONCE = 10
+"""Two calls of the API each: those that were asked for least lately, so that many machines do not make many calls."""
 _CONSOLES_EVERY = 20.0
 _CONSOLE_SECONDS = 2.0
 _LOGINS_AT_ONCE = 16
@@ -50,6 +52,7 @@ class SshReachable:
         """Nodes whose IPv6 address there is no route to from here."""
         self._first_boots = {node.name: FirstBoot() for node in nodes}
         self._driver: MachineDriver[Any] | None = None
+        self._turn = [node.name for node in nodes]
         self._next_events = 0.0
         self._next_consoles = _CONSOLES_EVERY
         self._logins = asyncio.Semaphore(_LOGINS_AT_ONCE)
@@ -110,12 +113,19 @@ class SshReachable:
         told: list[str | None] = []
         if elapsed >= self._next_events:
             self._next_events = elapsed + _EVENTS_EVERY
-            told = await asyncio.gather(*(self._events_of(node) for node in self._pending))
+            told = await asyncio.gather(*(self._events_of(node) for node in self._next(_EVENTS_AT_ONCE)))
         if elapsed >= self._next_consoles and not any(told):
             self._next_consoles = elapsed + _CONSOLES_EVERY
             limit = asyncio.Semaphore(_CONSOLES_AT_ONCE)
             told = await asyncio.gather(*(self._console_of(node, limit) for node in self._pending))
         return "; ".join(filter(None, told)) or None
+
+    def _next(self, count: int) -> list[GateNode]:
+        """Nodes that do not answer, in turn."""
+        self._turn = self._turn[count:] + self._turn[:count]
+        pending = {node.name: node for node in self._pending}
+        self._turn = [name for name in self._turn if name in pending]
+        return [pending[name] for name in self._turn[:count]]
 
     async def _events_of(self, node: GateNode) -> str | None:
         # Only Metal tells of events.

@@ -25,6 +25,10 @@ class ArtifactsArgs(Inputs):
     """Files that a `Removal` or an `Installation` deletes within the same up: absent ones are still ours, and no drift.
     To have them uploaded once more: `pulumi up --replace <URN>`."""
 
+    keeps: Given[bool] = default(False)
+    """Files that are not named any more stay until the resource is deleted: machines that were told of them may fetch
+    them at every boot. Name such files by their content."""
+
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
         files = given.get("files")

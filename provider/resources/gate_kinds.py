@@ -11,6 +11,7 @@ from pydantic import Field
 from metal_ipi.provider.forms import (
     NOT_EMPTY,
     AbsolutePath,
+    Domain,
     HostName,
     HttpsUrl,
     NodeName,
@@ -148,6 +149,19 @@ class ApiAnswers(GateSpec):
     kind: ClassVar[str] = "api-answers"
 
 
+class IngressAnswers(GateSpec):
+    """A router of the cluster answers HTTPS at an address, with a certificate for names of the cluster's."""
+
+    address: Given[Annotated[str, form(r"[\d.]+", "an IPv4 address")]]
+    """The IPv4 address."""
+    domain: Given[Domain]
+    """`apps.<cluster's domain>`: what all names end in that routers serve."""
+    logs: Flat[GateLogs] = default(GateLogs())
+    """Whose logs to gather on failure."""
+
+    kind: ClassVar[str] = "ingress-answers"
+
+
 class _OfCluster(GateSpec):
     """What a cluster's API tells."""
 
@@ -237,6 +251,7 @@ KINDS: Mapping[str, type[GateSpec]] = {
         ApiAnswers,
         BootstrapComplete,
         AddressAnnounced,
+        IngressAnswers,
         NodesReady,
         InstallComplete,
         ClusterApiAvailable,

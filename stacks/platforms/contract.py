@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,6 +54,11 @@ class Facility(Protocol):
     @property
     def machine_networks(self) -> tuple[str, ...]:
         """CIDRs of the machines' networks, as far as they are known before there are machines."""
+        ...
+
+    @property
+    def hosts(self) -> tuple[Mapping[str, str], ...]:
+        """The servers as install-config.yaml has them for platform baremetal; nothing where machines are ordered."""
         ...
 
     @property

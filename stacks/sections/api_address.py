@@ -1,4 +1,4 @@
-"""How the API is reached."""
+"""How the API is reached, and what the cluster serves to its users (`*.apps`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _of_one_host(value: str) -> str:
     }
     kind = next((kind for kind, so in kinds.items() if so), None)
     if kind is not None:
-        raise wrong(f"it is {kind}: the API cannot be reached there", "give an address that a single host can have")
+        raise wrong(f"it is {kind}: nobody can be reached there", "give an address that a single host can have")
     return value
 
 
@@ -136,4 +136,50 @@ class ExternalApi(Section):
     )
     ipv6_address: HostIPv6 | None = Field(
         default=None, description="with dual stack: its IPv6 address; not set: the API is reached at IPv4 alone"
+    )
+
+
+class PlatformApi(Section):
+    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with an API server."""
+
+    type: Literal["platform"] = "platform"
+    address: HostIPv4 = Field(
+        description="a free IPv4 address of the machines' network (platform.gateway, platform.prefix);"
+        " ingressAddress.type is platform, too"
+    )
+
+
+class DnsIngress(Section):
+    """`*.apps` resolves to all machines that may take it: the workers, or the control plane where there are none."""
+
+    type: Literal["dns"] = "dns"
+
+
+class KubeVipIngress(KubeVip):
+    """An address that machines announce while a router is ready on them."""
+
+    mode: Literal["bgp", "arp"] = Field(
+        default="bgp",
+        description="bgp: each machine with a router announces it as a route; arp: one at a time answers for it, in a"
+        " network that all of them share: only where there are no workers",
+    )
+
+
+class ExternalIngress(Section):
+    """A load balancer of the facility's own."""
+
+    type: Literal["external"] = "external"
+    address: HostIPv4 = Field(
+        description="its IPv4 address; it forwards 80 and 443 to the workers, or to the control plane where there are"
+        " none, to whoever answers /healthz/ready on port 1936"
+    )
+
+
+class PlatformIngress(Section):
+    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with a router."""
+
+    type: Literal["platform"] = "platform"
+    address: HostIPv4 = Field(
+        description="a free IPv4 address of the machines' network, another one than the API's; apiAddress.type is"
+        " platform, too"
     )

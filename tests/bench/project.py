@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -41,6 +42,14 @@ class ProjectCopy:
         name = f"{template}-{workers}"
         self._stack_file(name).write_text(yaml.safe_dump(document, sort_keys=False))
         return name
+
+    def state(self, stack: str) -> tuple[int, int]:
+        """How many resources a stack has besides itself, and how many bytes the engine writes at each step."""
+        file = (
+            self.root / ".state" / "stacks" / stack / "backend" / ".pulumi" / "stacks" / "metal-ipi" / f"{stack}.json"
+        )
+        text = file.read_bytes()
+        return len(json.loads(text)["checkpoint"]["latest"]["resources"]) - 1, len(text)
 
     @property
     def lab(self) -> Path:

@@ -254,14 +254,15 @@ class Node:
         self.run("nft", f"table ip filter {{\n{chains}}}")
 
     def serve(self, port: int, *statuses: int, body: str = "", ca: trustme.CA | None = None) -> None:
-        """A server of the node answers so from now on, in turn: 6443 the API, 22623 machine configs, 8099 metadata."""
+        """A server of the node answers so from now on, in turn: 6443 the API, 22623 machine configs, 8099 metadata,
+        1936 a router's health."""
         answer = self.state / f"answer-{port}.new"
         answer.write_text(f"{','.join(map(str, statuses or (200,)))} {body}")
         answer.rename(self.state / f"answer-{port}")
         if port in self._servers:
             return
         pem: list[Path] = []
-        if port != METADATA_PORT:
+        if port in (6443, 22623):
             pem = [self.state / f"{port}.pem"]
             (ca or self.ca).issue_cert(f"api-int.{DOMAIN}").private_key_and_cert_chain_pem.write_to_path(str(pem[0]))
         command = [

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import trustme
@@ -29,7 +29,7 @@ VIP = KubeVip(
     domain="lab.facility.test",
 )
 ARP = replace(VIP, mode="arp")
-API, MACHINE_CONFIG = 6443, 22623
+API, MACHINE_CONFIG, ROUTER = 6443, 22623, 1936
 
 
 @pytest.fixture
@@ -438,3 +438,41 @@ client = socket.create_connection(("127.0.0.1", 179))
 print("established", flush=True)
 time.sleep(60)
 """
+
+
+@pytest.mark.parametrize("mode", ["bgp", "arp"])
+def test_the_address_of_ingress_is_announced_while_a_router_is_ready(node: Node, mode: Literal["bgp", "arp"]) -> None:
+    """With an API server or without one, and beside its address."""
+    node.give(files(replace(VIP, address="192.0.2.11", serves="ingress", mode=mode)))
+    tell(node, METADATA)
+    node.start(bgp_routes.unit())
+    node.start(unit("ingress"))
+    manifest = node.manifest.with_name("metal-ipi-ingress-vip.json")
+    node.serve(ROUTER, 500)
+    eventually(lambda: len(node.asked(ROUTER)) > 3)
+    assert not manifest.exists()
+    node.serve(ROUTER)
+    eventually(manifest.exists)
+    assert set(node.asked(ROUTER)) == {"/healthz/ready"} and not node.manifest.exists()
+    told = json.loads(manifest.read_text())
+    variables = {item["name"]: item["value"] for item in told["spec"]["containers"][0]["env"]}
+    assert (told["metadata"]["name"], variables["address"], variables["port"]) == ("ingress-vip", "192.0.2.11", "443")
+    assert variables.get("vip_leasename") == ("plndr-ingress-lock" if mode == "arp" else None)
+    path = told["spec"]["volumes"][0]["hostPath"]["path"]
+    assert path == (f"/{LOCAL_KUBECONFIG}" if mode == "arp" else "/etc/metal-ipi/ingress-vip.kubeconfig")
+    assert (node.root / path[1:]).exists()
+    node.end(ROUTER)
+    eventually(lambda: not manifest.exists())
+    said = node.said("metal-ipi-ingress-vip.service")
+    assert "nobody listens any more: withdrawing 192.0.2.11 from here" in said
+    assert "a router is ready: announcing 192.0.2.11 from here" in said
+
+
+def test_the_script_of_ingress_is_that_of_the_api_with_other_words() -> None:
+    api, ingress = (
+        {file.path: file.text for file in files(replace(VIP, serves=serves))} for serves in ("api", "ingress")
+    )
+    (text,) = (text for path, text in ingress.items() if "/bin/" in path)
+    assert not api.keys() & ingress.keys(), "a machine may have both"
+    for word in ("metal-ipi-kube-vip", "kube-vip.env", "$state/kube-vip", "API_NAME", "plndr-cp-lock", "6443"):
+        assert word not in text.replace("https://localhost:6443", ""), word

@@ -184,6 +184,16 @@ def test_a_node_that_runs_the_operating_system_of_its_clusters_release(node: Nod
 
 
 @runs_scripts
+@pytest.mark.parametrize(("mode", "status"), [("1\n", "passed"), ("0\n", "failed"), (None, "failed")])
+def test_a_node_that_is_to_be_in_fips_mode(node: Node, mode: str | None, status: str) -> None:
+    if mode is not None:
+        node.write("proc/sys/crypto/fips_enabled", mode)
+    result = node.check(dataclasses.replace(_EXPECTATION, fips=True))
+    assert (_statuses(result.stdout)["fips"][0], result.returncode) == (status, int(status == "failed"))
+    assert ("the kernel is not in FIPS mode" in result.stderr) == (status == "failed")
+
+
+@runs_scripts
 def test_a_node_in_its_first_boot_fails(node: Node) -> None:
     node.write("etc/ignition-machine-config-encapsulated.json", "{}")
     result = node.check()

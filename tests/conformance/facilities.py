@@ -22,10 +22,11 @@ import trustme
 import yaml
 
 from lab.openshift.real import RELEASE
+from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.stacks.program import main
 from tests.conformance import ignition
 from tests.mocks import Recorder, config_text, plain, run
-from tests.stacks.answers import ANSWERS, CALLS, settings, stack_file
+from tests.stacks.answers import ANSWERS, CALLS, SEED, commands, settings, stack_file
 from tests.stacks.rack import SERVERS, rack_text
 
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -33,7 +34,8 @@ _SERVER = {"name": "control-plane-0", "mac": "52:54:00:00:00:0b", "address": "19
 # A directory that the driver is about to remove is kept, and the installer's exit code is its own.
 _KEEPING = """\
 #!/bin/sh
-{program} "$@"
+# It is no FIPS-capable one, and would say so instead of making what the other makes.
+OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION=1 {program} "$@"
 code=$?
 [ "$1" != create ] || cp -a "$4/." {kept}
 exit $code
@@ -62,6 +64,7 @@ def _of_arm(text: dict[str, str]) -> dict[str, str]:
 
 
 AUTHORITY = trustme.CA().cert_pem.bytes().decode()
+ECDSA = host_key(SEED, "ann", "ecdsa").public_key
 OWN_FIELDS: dict[str, Any] = {
     "networking": {
         "clusterNetwork": [{"cidr": "10.64.0.0/15", "hostPrefix": 24}, {"cidr": "10.72.0.0/15", "hostPrefix": 24}],
@@ -127,12 +130,20 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         installConfig={"networking": BOTH_FAMILIES},
         **_STATIC,
     ),
+    "baremetal": rack_text(
+        apiAddress={"type": "platform", "address": "192.0.2.8"},
+        ingressAddress={"type": "platform", "address": "192.0.2.9"},
+        **_STATIC,
+    ),
+    "fips": rack_text(install__fips=True, **_STATIC),
 }
 """3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0, 4 +
 0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
-worker beside it, of both families. All are installed to disk."""
+worker beside it, of both families; the rack on OpenShift's platform baremetal, and in FIPS mode. All are installed to
+disk."""
 MASTERS, WORKERS = (
-    dict(zip(SETTINGS, counts, strict=True)) for counts in ((3, 3, 4, 5, 3, 3, 1, 1), (2, 0, 0, 2, 2, 2, 0, 1))
+    dict(zip(SETTINGS, counts, strict=True))
+    for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2))
 )
 
 
@@ -206,6 +217,8 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
     printed: list[str] = []
 
     def create(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+        if "checks" in args.name:
+            return commands()(args)
         inputs = plain(args.inputs)
         command = ["sh", "-c", inputs["create"]]
         done = subprocess.run(
@@ -226,7 +239,16 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
             "directory": args.name,
         }
 
-    answers = {**ANSWERS, "command:local:Command": create, "metal-ipi:index:Artifacts": upload}
+    def keys(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+        made = ANSWERS["metal-ipi:index:ClusterKeys"](args)
+        return {**made, "publicKey": ECDSA} if args.inputs.get("keyType") == "ecdsa" else made
+
+    answers = {
+        **ANSWERS,
+        "command:local:Command": create,
+        "metal-ipi:index:Artifacts": upload,
+        "metal-ipi:index:ClusterKeys": keys,
+    }
     recorder = Recorder(answers, CALLS)
     outputs = run(main, recorder, config, stack=name)
     return Facility(

@@ -91,6 +91,21 @@ def _network(gateway: str, prefix: int, cidr: str, says: str) -> Bad:
     )
 
 
+def _platform(api: str, ingress: str, problem: str, says: str, **installer: Any) -> Bad:
+    """Addresses that platform baremetal is to keep; without one of ingress there is none."""
+    hosts = [
+        {"name": server["name"], "role": "worker" if "worker" in server["name"] else "master",
+         "bootMACAddress": server["mac"]}
+        for server in SERVERS
+    ]  # fmt: skip
+    vips = {"apiVIPs": [api], **({"ingressVIPs": [ingress]} if ingress else {})}
+    given = {"baremetal": {**vips, "provisioningNetwork": "Disabled", "hosts": hosts}}
+    sections = {"apiAddress": api, "ingressAddress": ingress}
+    settings = {name: {"type": "platform", "address": address} for name, address in sections.items() if address}
+    own = {f"installConfig__{name}": value for name, value in installer.items()}
+    return Bad(installer={"platform": given, **installer}, says=says, settings={**settings, **own}, problem=problem)
+
+
 _ARBITER = {"name": "arbiter", "replicas": 1, "architecture": "amd64"}
 _LONG, _HALF = ".".join(["a" * 60] * 5), ".".join(["a" * 55] * 4)
 BAD = {
@@ -276,6 +291,23 @@ BAD = {
         says='arbiter.platform: Unsupported value: "none": supported values: "baremetal"',
         settings={"platform__servers": [{**SERVERS[0], "name": "arbiter-0"}, *SERVERS[2:]]},
         problem="platform.servers[0].name",
+    ),
+    "an address of the API in another network": _platform(
+        "10.0.0.9", "192.0.2.8", "apiAddress.address", "IP expected to be in one of the machine networks: 192.0.2.0/24"
+    ),
+    "an address of ingress in another network": _platform(
+        "192.0.2.9", "10.0.0.8", "ingressAddress.address", "IP expected to be in one of the machine networks"
+    ),
+    "one address for both": _platform(
+        "192.0.2.9", "192.0.2.9", "ingressAddress.address", "VIP for API must not be one of the Ingress VIPs"
+    ),
+    "no address of ingress": _platform("192.0.2.9", "", "ingressAddress.type", "must specify VIP for ingress"),
+    "platform baremetal without what belongs to it": _platform(
+        "192.0.2.9",
+        "192.0.2.8",
+        "installConfig.capabilities",
+        "platform baremetal requires the baremetal capability",
+        capabilities={"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["MachineAPI"]},
     ),
     "fewer workers than none": _count("compute.0.replicas", "workers", -1, says="compute[0].replicas"),
     "an architecture that there is not": Bad(

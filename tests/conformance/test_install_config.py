@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -10,12 +11,15 @@ import pytest
 import yaml
 
 from lab.openshift.real import RELEASE
+from metal_ipi.components.install.bootstrap import MASKED, masked
 from metal_ipi.components.install.driver import refusal
-from tests.conformance.conftest import Made
+from tests.conformance import ignition
+from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, BOTH_FAMILIES, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
 
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
 _SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
+_NOT_CAPABLE = "target cluster is in FIPS mode"
 _EVERY = pytest.mark.parametrize(
     ("name", "architecture"), [(name, each) for name in SETTINGS for each in ARCHITECTURES]
 )
@@ -31,10 +35,12 @@ def test_the_installer_accepts_ours_with_no_other_warning_than_these(name: str, 
     expected = {_NO_RELEASE}  # a build from source carries no release image; the published program does
     if WORKERS[name] == 0:
         expected.add(_SCHEDULABLE)  # that is what 0 workers are to mean
-    assert _warnings(made(name, architecture).log) == expected
+    if name == "fips":
+        expected.add(_NOT_CAPABLE)
+    assert {warning.partition(", use the ")[0] for warning in _warnings(made(name, architecture).log)} == expected
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "fips"])  # for which a preview asks nobody
 def test_a_preview_that_asks_the_installer_hears_nothing_against_ours(
     name: str, made: Made, installer: Path, tmp_path: Path
 ) -> None:
@@ -122,3 +128,62 @@ def test_the_machines_networks_are_those_of_the_rack(made: Made) -> None:
     config = yaml.safe_load(made("rack").manifest("cluster-config.yaml")["data"]["install-config"])
     assert config["networking"]["machineNetwork"] == [{"cidr": "192.0.2.0/24"}]
     assert config["platform"] == {"none": {}}
+
+
+def test_the_platforms_addresses_stand_where_its_static_pods_and_operators_read_them(
+    made: Made, configured: Configured
+) -> None:
+    facility, pods = made("baremetal"), {}
+    status = facility.manifest("cluster-infrastructure-02-config.yml")["status"]["platformStatus"]
+    assert status["type"] == "BareMetal"
+    assert status["baremetal"]["apiServerInternalIPs"] == ["192.0.2.8"]
+    assert status["baremetal"]["ingressIPs"] == ["192.0.2.9"]
+    for role in ("master", "worker"):
+        files = ignition.files(json.loads(configured("baremetal").rendered[role]))
+        names = {path.rpartition("/")[2] for path in files if path.startswith("/etc/kubernetes/manifests/")}
+        assert names - {"criometricsproxy.yaml"} == {
+            "keepalived.yaml",
+            "coredns.yaml",
+            *(["haproxy.yaml"] if role == "master" else []),
+        }
+        pods[role] = yaml.safe_load(files["/etc/kubernetes/manifests/keepalived.yaml"])
+    for pod in pods.values():  # the lab's kubelet goes by these (lab/openshift/node/vips.go)
+        assert (pod["metadata"]["name"], pod["metadata"]["namespace"]) == ("keepalived", "openshift-kni-infra")
+        command = pod["spec"]["initContainers"][0]["command"]
+        assert command[command.index("--api-vips") + 1] == "192.0.2.8"
+        assert command[command.index("--ingress-vips") + 1] == "192.0.2.9"
+    assert "haproxy.yaml" not in str(pods["worker"])
+
+
+def test_nothing_in_the_cluster_makes_or_switches_machines_of_platform_baremetal(made: Made) -> None:
+    kinds = {
+        document["kind"]
+        for path, content in made("baremetal").bootstrap_files.items()
+        if path.startswith("/opt/openshift/openshift/")
+        for document in yaml.safe_load_all(content)
+    }
+    assert not kinds & {"Machine", "MachineSet", "BareMetalHost"}
+    assert {"Provisioning", "MachineConfig"} <= kinds
+    provisioning = made("baremetal").bootstrap_files["/opt/openshift/openshift/99_baremetal-provisioning-config.yaml"]
+    assert yaml.safe_load(provisioning)["spec"]["provisioningNetwork"] == "Disabled"
+
+
+def test_every_unit_that_installs_servers_from_the_bootstrap_machine_is_masked(made: Made) -> None:
+    """The services of quadlets are called after them; what is left waits for the packet filter, and does nothing."""
+    baremetal, none = made("baremetal").bootstrap, made("rack").bootstrap
+    units = {unit["name"] for unit in baremetal["systemd"]["units"]} - {
+        unit["name"] for unit in none["systemd"]["units"]
+    }
+    for path in made("baremetal").bootstrap_files:
+        if path.startswith("/etc/containers/systemd/") and path.endswith(".container"):
+            units.add(path.rpartition("/")[2].removesuffix(".container") + ".service")
+    assert units - set(masked(baremetal=True)) == {"wait-iptables-init.service"}
+    assert set(masked(baremetal=True)) - units == set(MASKED)
+
+
+def test_fips_stands_where_nodes_read_it(made: Made, configured: Configured) -> None:
+    """RHCOS' initramfs reads it at the first boot (openshift/os, 40rhcos-fips)."""
+    config = yaml.safe_load(made("fips").manifest("cluster-config.yaml")["data"]["install-config"])
+    assert config["fips"] is True and config["sshKey"].startswith("ecdsa-sha2-nistp256 ")
+    told = ignition.files(json.loads(configured("fips").served))["/etc/ignition-machine-config-encapsulated.json"]
+    assert json.loads(told)["spec"]["fips"] is True

@@ -66,7 +66,9 @@ def assert_finished(project: Project, workers: int = 2, masters: int = 3) -> dic
     assert Counter(holdings["records"]) - Counter(markers) == records(nodes)
     identities = [f"{name}.ign" for name in ("lab-bootstrap", *expected)]
     uploaded = [re.sub(r"\.[-\w]{43}\.ign$", ".ign", name) for name in project.uploaded()]
-    assert sorted(uploaded) == sorted([*identities, "node.ipxe"])
+    shared = [name for name in uploaded if re.fullmatch(r"(workers|control-plane)\.[0-9a-f]{16}\.ign", name)]
+    assert {name.partition(".")[0] for name in shared} == {"control-plane", *(("workers",) if workers else ())}
+    assert sorted(name for name in uploaded if name not in shared) == sorted([*identities, "node.ipxe"])
     deployment = project.deployment()
     assert not deployment.get("pending_operations")
     known = {r["id"] for r in deployment["resources"] if r["type"].endswith(":Device")}

@@ -55,6 +55,7 @@ def test_a_cluster_of_both_families(tmp_path: Path) -> None:
         assert found["nodes"] == {name: [address] for name, address in _IPV6.items()}
         assert found["pointers"] == _IPV6
         assert (found["ssh"], found["api"]) == (["SSH-"] * 4, ["ok"] * 3)
+        assert {node["name"]: node["ipv6"] for node in project.output()["nodes"]} == _IPV6
         checked = {("ipv6-address", "passed"), ("ipv6-route", "passed")}
         assert _told(project) == dict.fromkeys(_IPV6, checked)
         project.assert_unchanged("up")

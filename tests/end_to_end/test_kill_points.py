@@ -63,7 +63,7 @@ ROUNDS: tuple[Round, ...] = (
     (Kill("engine", _begun("keys")), Kill("driver", _begun("dns-api-records")), "up"),
     (Kill("everything", Point("keys", "1")), Kill("engine", _begun("bootstrap-complete")), "up"),
     (Kill("engine", _begun("install-assets-create")), Kill("everything", _begun("bootstrap-complete")), "down"),
-    (Kill("driver", _told("bootstrap-ignition (Artifacts)")), Kill("engine", _begun("lab-worker-0-check")), "down"),
+    (Kill("driver", _told("bootstrap-ignition (Artifacts)")), Kill("engine", _begun("worker-checks-0")), "down"),
     (Kill("driver", Point("devices", "3")), Kill("everything", _begun("bootstrap-removal-removed")), "up"),
     (Kill("everything", Point("devices", "6")), Kill("engine", _begun("bootstrap-removal-removed")), "down"),
     (Kill("engine", _told("lab-worker-0-device (Device)")), Kill("driver", Point("gone", "lab-bootstrap")), "up"),

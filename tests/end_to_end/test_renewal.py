@@ -22,12 +22,12 @@ _WRONG, _RIGHT = (
 _SOON = {"machinesActive": 30, "machinesReachable": 40, "apiAnswers": 40, "bootstrapComplete": 40}
 _FAULT = {"kind": "ignition_fails", "match": {"hostname": "lab-bootstrap"}, "count": None}
 _TOLD = "the installer's assets are made anew, because"
-_COMMAND = "command:local:Command"
+_MAKES = "install-assets-create"
 
 
 def _assets(project: Project) -> dict[str, Any]:
     """The resource that has them, as the state keeps it."""
-    (found,) = [each for each in project.deployment()["resources"] if each["type"] == _COMMAND]
+    (found,) = [each for each in project.deployment()["resources"] if each["urn"].endswith(f"::{_MAKES}")]
     return found
 
 

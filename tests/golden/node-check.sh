@@ -52,6 +52,14 @@ case " $cmdline " in
 *) report "karg $wanted" failed absent "it is not on the kernel's command line" ;;
 esac
 done
+if [ -n "${EXPECTED_FIPS-}" ]; then
+mode=absent
+[ ! -r /proc/sys/crypto/fips_enabled ] || read -r mode </proc/sys/crypto/fips_enabled
+case $mode in
+1) report fips passed '/proc/sys/crypto/fips_enabled is 1' ;;
+*) report fips failed "$mode" "/proc/sys/crypto/fips_enabled is $mode, not 1: the kernel is not in FIPS mode" ;;
+esac
+fi
 check_afterburn() {
 attributes=/run/metadata/afterburn
 waited=0

@@ -69,8 +69,10 @@ async def whole_life(zone: Zone) -> None:
     """Create, no-op, change, TTL, drift, delete twice; nothing of ours is left, and nothing else has gone."""
     before = zone.everything()
     it = await resource(zone)
-    first = inputs(a("api", "198.51.100.1", "198.51.100.3"), a("*.apps", "198.51.100.5"))
+    ipv6 = {**a("api", "2001:db8::1", "2001:db8::3"), "type": "AAAA"}
+    first = inputs(a("api", "198.51.100.1", "198.51.100.3"), a("*.apps", "198.51.100.5"), ipv6)
     await it.up(first)
+    assert zone.values(f"api.{DOMAIN}", "AAAA") == {"2001:db8::1", "2001:db8::3"}
     assert zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1", "198.51.100.3"}
     assert zone.values(f"*.apps.{DOMAIN}", "A") == {"198.51.100.5"}
     assert zone.ttl(f"api.{DOMAIN}", "A") == 300
@@ -80,7 +82,7 @@ async def whole_life(zone: Zone) -> None:
     assert await it.changes(first) == []
 
     zone.add(f"api.{DOMAIN}", "A", "192.0.2.77")  # somebody else's value in our set stays
-    second = inputs(a("api", "198.51.100.1", "198.51.100.7"), a("n", "198.51.100.9"))
+    second = inputs(a("api", "198.51.100.1", "198.51.100.7"), a("n", "198.51.100.9"), ipv6)
     assert await it.changes(second) == [
         f'records["*.apps.{DOMAIN} A"]',
         f'records["api.{DOMAIN} A"].values',

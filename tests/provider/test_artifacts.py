@@ -54,6 +54,25 @@ async def test_whole_life(tmp_path: Path, artifact_host: dict[str, Any]) -> None
     assert list((tmp_path / "artifacts").iterdir()) == []
 
 
+async def test_files_that_machines_still_fetch_are_kept_until_the_end(
+    tmp_path: Path, artifact_host: dict[str, Any]
+) -> None:
+    it = await resource(artifact_host)
+    first, second = ({**inputs(**{name: "x"}), "keeps": True} for name in ("a_ign", "b_ign"))
+    folder = tmp_path / "artifacts" / (await it.up(first))["directory"]
+    assert await it.changes(second) == ['files["b.ign"]']
+    state = await it.up(second)
+    assert sorted(state["hashes"]) == sorted(state["urls"]) == ["a.ign", "b.ign"]
+    assert await it.changes(second) == [] and await it.changes(first) == []
+    (folder / "a.ign").unlink()
+    await it.refresh()
+    assert await it.changes(second) == ["files"], "nothing makes it again, and nothing fails"
+    await it.up(second)
+    assert [path.name for path in folder.iterdir()] == ["b.ign"] and await it.changes(second) == []
+    await it.delete()
+    assert list((tmp_path / "artifacts").iterdir()) == []
+
+
 async def test_a_run_after_a_kill_overwrites_the_same_place(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     first = (await (await resource(artifact_host)).up(inputs(a_ign="old")))["directory"]
     second = (await (await resource(artifact_host)).up(inputs(a_ign="new")))["directory"]

@@ -222,6 +222,17 @@ async def test_failed_ignition_ends_the_wait_with_the_console_gathered(
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
+async def test_many_machines_are_asked_for_in_turn(metal: FakeMetal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh_reachable, "_EVENTS_EVERY", 0.0)
+    devices = [metal.add(f"w-{number}", []) for number in range(25)]
+    metal.events[devices[4]] = [{"type": "user_state", "state": "failed", "body": "Ignition error: 404"}]
+    nodes = [node(f"w-{number}", free_port(), machineId=device) for number, device in enumerate(devices)]
+    with pytest.raises(GateFailed, match="w-4: Ignition error: 404"):
+        await (await resource(metal)).up(gate(nodes, 600))
+    asked = [path.split("/")[-2] for _, path in metal.requests if path.endswith("/events")]
+    assert len(asked) <= 30 and set(asked[:20]) == {*devices[10:], *devices[:5]}, "ten each time, then the next ten"
+
+
 async def test_a_machine_that_is_gone_ends_the_wait(metal: FakeMetal) -> None:
     with pytest.raises(GateFailed, match="machine gone-id does not exist any more"):
         await (await resource(metal)).up(gate([node("w", free_port(), machineId="gone-id")], 60))

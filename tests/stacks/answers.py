@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -54,6 +54,34 @@ def _artifacts(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
         "hashes": {name: "sha512-" + "0" * 128 for name in names},
         "directory": "x",
     }
+
+
+def commands(assets: str = ASSETS) -> Callable[[pulumi.runtime.MockResourceArgs], dict[str, Any]]:
+    """What commands print: the installer's these assets, and each check that all of its nodes have passed."""
+
+    def answer(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
+        if "checks" not in args.name:
+            return {"stdout": assets, "stderr": ""}
+        given = plain(args.inputs.get("stdin"))
+        nodes = asked(given) if isinstance(given, str) else ()
+        passed = {node["EXPECTED_HOSTNAME"]: "hostname\tpassed\tx" for node in nodes}
+        return {"stdout": json.dumps(passed), "stderr": ""}
+
+    return answer
+
+
+def asked(request: str) -> list[dict[str, str]]:
+    """What the check of some nodes is asked for, node by node."""
+    found = json.loads(request)
+    return [{**found["all"], **dict(zip(found["own"], node, strict=True))} for node in found["nodes"]]
+
+
+def checked(recorder: Recorder, hostname: str) -> dict[str, str]:
+    """The same of one node, by its short name."""
+    requests = [plain(args.inputs["stdin"]) for args in recorder.of("command:local:Command") if "checks" in args.name]
+    nodes = [node for request in requests for node in asked(request)]
+    (found,) = [node for node in nodes if node["EXPECTED_HOSTNAME"].partition(".")[0] == hostname]
+    return found
 
 
 def _number(device: str) -> int:
@@ -165,8 +193,7 @@ ANSWERS = {
     "metal-ipi:index:DnsRecords": lambda args: {},
     "metal-ipi:index:Gate": lambda args: {"passedAt": "now", "observed": "", "waitedSeconds": 1},
     "metal-ipi:index:Removal": lambda args: {"removedAt": "now"},
-    "command:local:Command": lambda args: {"stdout": ASSETS, "stderr": ""},
-    "command:remote:Command": lambda args: {"stdout": "hostname\tpassed\tx\n", "stderr": ""},
+    "command:local:Command": commands(),
     "equinix-metal:index/project:Project": lambda args: {},
     "equinix-metal:index/projectSshKey:ProjectSshKey": lambda args: {},
     "equinix-metal:index/device:Device": _device,
@@ -183,10 +210,8 @@ ANSWERS = {
             *DAY_TWO,
             "metal-ipi:endpoints:MetalLb",
             "metal-ipi:machines:EquinixMetal",
-            "metal-ipi:machines:EquinixMetalMachine",
             "metal-ipi:machines:SpotMetalMachine",
             "metal-ipi:machines:Redfish",
-            "metal-ipi:machines:RedfishServerMachine",
             "metal-ipi:machines:Ironic",
             "metal-ipi:cluster:NodePool",
             "metal-ipi:cluster:PoolInstallation",

@@ -14,23 +14,34 @@ from metal_ipi.stacks import becomes
 from metal_ipi.stacks.assets import config
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import parse
-from tests.conformance.facilities import OWN_FIELDS
+from tests.conformance.facilities import BOTH_FAMILIES, OWN_FIELDS
 from tests.mocks import config_text
 from tests.stacks.answers import PUBLIC_KEY, settings
 from tests.stacks.rack import SERVERS, rack
 from tools.settings_reference import paths
 
+_BAREMETAL = {
+    f"{name}Address": {"type": "platform", "address": f"192.0.2.{last}"} for name, last in (("api", 8), ("ingress", 9))
+}
 _NONE = {"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]}
+_BOTH_FAMILIES: dict[str, Any] = {
+    "platform__ipv6": {"network": "2001:db8:64::/64"},
+    "platform__servers": [{**each, "ipv6Address": f"2001:db8:64::1{each['mac'][-1]}"} for each in SERVERS],
+    "installConfig": {"networking": BOTH_FAMILIES},
+}
 _CHANGES: dict[str, dict[str, Any]] = {
     "clusterName": {"clusterName": "other"},
     "baseDomain": {"baseDomain": "example.org"},
     "platform.gateway": {"platform__gateway": None},
     "platform.prefix": {"platform__prefix": 25},
+    "platform.ipv6.network": {"platform__ipv6": {"network": "2001:db8:64::/63"}},
     "platform.bootstrap": _NONE,
     "platform.servers": {"platform__servers": SERVERS[1:]},
     "boot.architecture": {"boot__architecture": "aarch64"},
     "install.pullSecret": {"install__pullSecret": '{"auths":{"quay.io":{"auth":"eDp6"}}}'},
     "install.fips": {"install__fips": True},
+    "apiAddress: platform.address": {"apiAddress": {"type": "platform", "address": "192.0.2.7"}},
+    "ingressAddress: platform.address": {"ingressAddress": {"type": "platform", "address": "192.0.2.7"}},
     "ssh.authorizedKeys": {"ssh__authorizedKeys": [f"{PUBLIC_KEY} somebody"]},
 }
 
@@ -65,21 +76,23 @@ def test_a_setting_changes_the_fields_that_it_is_said_to_become(setting: str) ->
             one, other = ({"workers": {"count": 0}, "controlPlane": {"count": count}} for count in (1, 3))
         before, after = (_rendered(settings("da11", **each)) for each in (one, other))
     else:
-        before, after = (_rendered(config_text(rack(**each))) for each in ({}, _CHANGES[setting]))
+        base = _BAREMETAL if ": platform" in setting or setting == "platform.servers" else {}
+        base = _BOTH_FAMILIES if "ipv6" in setting else base
+        before, after = (_rendered(config_text(rack(**{**base, **each}))) for each in ({}, _CHANGES[setting]))
     changed = _changed(before, after)
     if setting == "platform.bootstrap":  # which needs a single server
-        changed -= set(becomes.of("platform.servers"))
+        changed -= set(becomes.of("platform.servers")[:2])
         assert changed == {"bootstrapInPlace.installationDisk"}
     elif setting == "platform.servers":
-        assert changed == {"compute[].replicas"}
+        assert {re.sub(r"\[\].+", "[]", field) for field in changed} == {"compute[]", "platform.baremetal.hosts[]"}
     else:
-        assert changed == set(becomes.of(setting))
+        assert changed == set(becomes.FIELDS[setting])
 
 
 def test_every_field_that_is_rendered_is_some_settings() -> None:
     given = {name: value for name, value in OWN_FIELDS.items() if name != "other"}
     rendered = {re.sub(r"\[\d+\]", "[]", where) for where in _rendered(config_text(rack(installConfig=given)))}
     said = {field for setting in paths() for field in becomes.of(setting)}
-    said |= {field for setting in becomes.FIELDS for field in becomes.of(setting)}
+    said |= {field for fields in becomes.FIELDS.values() for field in fields}
     assert rendered - said == {"apiVersion", "controlPlane.name", "compute[].name", "platform.none"}
     assert {field.split(".")[0].removesuffix("[]") for field in said} >= RENDERED.keys() - {"apiVersion", "platform"}

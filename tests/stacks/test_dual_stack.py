@@ -12,7 +12,7 @@ import yaml
 from metal_ipi.stacks.problems import Problem
 from tests import golden
 from tests.mocks import Recorder, config_text, plain
-from tests.stacks.answers import declared, problems, settings, stack_file
+from tests.stacks.answers import checked, declared, problems, settings, stack_file
 
 _NETWORKING: dict[str, Any] = stack_file("dualstack")["installConfig"]["networking"]
 _PODS = _NETWORKING["clusterNetwork"]
@@ -255,6 +255,10 @@ def test_the_api_has_an_ipv6_address_of_its_own() -> None:
     records = plain(declared("dualstack", values=config_text(tree), preview=True).inputs("dns-api-records")["records"])
     found = {(each["name"], each["type"]): each["values"] for each in records.values()}
     assert found["api.dualstack.facility.test", "AAAA"] == ["2001:db8:64::9"]
+    pool = {"name": "a", "addresses": ["192.0.2.200-192.0.2.201", "2001:db8:64::/120"]}
+    services = {"type": "metallb-l2", "install": False, "pools": [pool]}
+    found = problems(config_text({**tree, "serviceAddresses": services}))
+    assert _tells(found, "serviceAddresses.pools[0].addresses[1]", "the API's address (apiAddress.ipv6Address)", "")
     tree["platform"]["servers"][0]["ipv6Address"] = "2001:db8:64::9"
     path = "platform.servers[0].ipv6Address"
     assert _tells(problems(config_text(tree)), path, "apiAddress.ipv6Address is the same", "its own")
@@ -312,9 +316,7 @@ def test_gates_and_checks_know_both_addresses() -> None:
     (reached,) = plain(recorder.inputs("worker-checks-reachable")["spec"])["nodes"]
     assert (reached["address"], reached["ipv6"]) == ("192.0.2.100", "2001:db8:64::64")
     assert "2001:db8:64::64" in plain(recorder.inputs("machine-config-access")["spec"])["networks"]
-    assert "EXPECTED_IPV6=20010db8006400000000000000000064" in plain(
-        recorder.inputs("dualstack-worker-0-check")["create"]
-    )
+    assert checked(recorder, "dualstack-worker-0")["EXPECTED_IPV6"] == "20010db8006400000000000000000064"
 
 
 def test_preview() -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from metal_ipi.components.boot.host_keys import host_key
 from tests.mocks import Recorder, plain
-from tests.stacks.answers import SEED, declared, node_files
+from tests.stacks.answers import SEED, checked, declared, node_files
 from tests.stacks.rack import rack_declared, rack_problems
 
 _FIPS = {"pullSecret": '{"auths":{"quay.io":{"auth":"eDp5"}}}', "fips": True}
@@ -60,8 +60,7 @@ def test_host_keys_are_of_the_same_type_wherever_they_are_pinned() -> None:
         assert files["/etc/ssh/ssh_host_ecdsa_key.pub"] == f"{public}\n"
     (identity, *_) = _metal().inputs("identities")["files"].values()
     assert set(node_files(identity)) == {"/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ecdsa_key.pub"}
-    (check, *_) = _metal().of("command:remote:Command")
-    assert plain(plain(check.inputs["connection"])["hostKey"]).startswith("ecdsa-sha2-nistp256 ")
+    assert checked(_metal(), "da11-worker-0")["hostKey"].startswith("ecdsa-sha2-nistp256 ")
 
 
 def test_keys_that_fips_refuses_are_refused_by_us() -> None:

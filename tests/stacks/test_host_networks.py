@@ -16,7 +16,7 @@ from metal_ipi.stacks.sections import nmstate
 from metal_ipi.stacks.settings import parse
 from tests import golden
 from tests.mocks import Recorder, config_text
-from tests.stacks.answers import ANSWERS, declared, node_files, settings, stack_file
+from tests.stacks.answers import ANSWERS, checked, declared, node_files, settings, stack_file
 
 _INSTALLATION = "metal-ipi:index:Installation"
 _KEYFILES = Keyfiles(
@@ -306,9 +306,9 @@ def test_a_preview_of_the_stack() -> None:
     "ports", [{"port": _CARDS}, {"ports": _CARDS}, {"ports-config": [{"name": n} for n in _CARDS]}]
 )
 def test_nodes_are_checked_for_bonds_and_vlans(ports: dict[str, Any]) -> None:
-    script = _declared(_set(f"{_BOND}/link-aggregation", {"mode": 1, **ports})).inputs("bonded-control-plane-0-check")
+    asked = checked(_declared(_set(f"{_BOND}/link-aggregation", {"mode": 1, **ports})), "bonded-control-plane-0")
     links = "bond0=active-backup/52:54:00:72:61:00,52:54:00:72:62:00 bond0.100=100/bond0"
-    assert f"EXPECTED_LINKS='{links}'\n" in script["create"]
+    assert asked["EXPECTED_LINKS"] == links
 
 
 def test_of_a_bond_whose_ports_are_not_known_nothing_is_checked() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests import golden
 from tests.mocks import Recorder, is_secret, plain
-from tests.stacks.answers import ANSWERS, ASSETS, declared, node_files
+from tests.stacks.answers import ANSWERS, ASSETS, commands, declared, node_files
 
 _STACK = "sno1"
 _NODE = "sno1-control-plane-0"
@@ -23,7 +23,7 @@ _MADE = json.dumps({**json.loads(ASSETS), "bootstrap": _BOOTSTRAP})
 def recorder() -> Recorder:
     """What the program declares; read only."""
     return declared(
-        _STACK, {**ANSWERS, "command:local:Command": lambda _: {"stdout": _MADE, "stderr": ""}}, rehearsal=True,
+        _STACK, {**ANSWERS, "command:local:Command": commands(_MADE)}, rehearsal=True,
         preview=True,
     )  # fmt: skip
 
@@ -45,10 +45,10 @@ def test_each_step_waits_for_the_one_before(recorder: Recorder) -> None:
             "bootstrap-ignition",
         },
         "control-plane-checks-reachable": {f"{_NODE}-installation"},
-        "api-answers": {f"{_NODE}-check", "dns-api-records"},
+        "api-answers": {"control-plane-checks-0", "dns-api-records"},
         "bootstrap-complete": {"api-answers"},
         "nodes-ready": {"bootstrap-complete"},
-        "install-complete": {"bootstrap-complete", f"{_NODE}-check", "machine-config-access"},
+        "install-complete": {"bootstrap-complete", "control-plane-checks-0", "machine-config-access"},
     }
     for later, earlier in order.items():
         assert earlier <= recorder.depends_on(later), later

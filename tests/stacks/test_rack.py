@@ -16,7 +16,7 @@ from metal_ipi.components.boot.ignition import data_url
 from metal_ipi.stacks.problems import SettingsError
 from metal_ipi.stacks.settings import parse
 from tests.mocks import Recorder, is_secret, plain
-from tests.stacks.answers import ANSWERS, node_files, stack_file
+from tests.stacks.answers import ANSWERS, checked, node_files, stack_file
 from tests.stacks.rack import rack7, rack_declared, rack_text
 
 _MACHINE = "metal-ipi:index:EphemeralMachine"
@@ -128,11 +128,11 @@ def test_a_machine_that_is_kept_is_checked_for_what_it_runs() -> None:
             workers={"kernelArguments": ["nosmt"]},
         )
         for name in ("control-plane-0", "control-plane-1", "worker-0"):
-            script = recorder.inputs(f"rack-{name}-check")["create"]
+            asked = checked(recorder, f"rack-{name}")
             kept = (rule, name) == ("keep", "control-plane-0")
             wanted = runs if kept else _generations(recorder)
-            assert f"EXPECTED_GENERATION={wanted[f'rack-{name}-installation']}\n" in script
-            assert ("EXPECTED_RELEASE=''\n" in script) == ("EXPECTED_KERNEL_ARGUMENTS=''\n" in script) == kept
+            assert asked["EXPECTED_GENERATION"] == wanted[f"rack-{name}-installation"]
+            assert (asked["EXPECTED_RELEASE"] == "") == (asked["EXPECTED_KERNEL_ARGUMENTS"] == "") == kept
 
 
 def test_an_installed_machine_has_its_static_network_from_a_profile() -> None:
@@ -150,7 +150,7 @@ def test_an_installed_machine_has_its_static_network_from_a_profile() -> None:
     options = live["/etc/coreos/installer.d/10-metal-ipi.yaml"]
     assert 'append-karg: ["nosmt"]\n' in options and "ip=" not in options
     assert 'copy-network: true\nnetwork-dir: "/etc/metal-ipi/network"\n' in options
-    assert "EXPECTED_KERNEL_ARGUMENTS=nosmt\n" in recorder.inputs("rack-worker-4-check")["create"]
+    assert checked(recorder, "rack-worker-4")["EXPECTED_KERNEL_ARGUMENTS"] == "nosmt"
     # The first boot's initramfs and the node itself have the same profile.
     first = live["/etc/metal-ipi/network/metal-ipi-eno1.nmconnection"]
     node = node_files(live["/etc/metal-ipi/disk.ign"])

@@ -10,7 +10,9 @@ from tests.stacks.answers import declared
 _SERVICES = {"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 4}]}
 
 
-@pytest.mark.parametrize("stack", ["da11", "disconnected", "five", "lab", "rack7", "storage"])
+@pytest.mark.parametrize(
+    "stack", ["baremetal", "da11", "disconnected", "fips", "five", "lab", "proxy", "rack7", "storage"]
+)
 def test_urns_of_the_committed_stacks(stack: str) -> None:
     recorder = declared(stack, preview=True)
     urns = sorted(recorder.urn(args.name) for args in recorder.resources)

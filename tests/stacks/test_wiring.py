@@ -32,6 +32,7 @@ _SESSION = "equinix-metal:index/bgpSession:BgpSession"
 _GATE = "metal-ipi:index:Gate"
 _DOMAIN = "da11.metal.example.com"
 _NODES = [f"da11-{role}-{number}" for role in ("control-plane", "worker") for number in range(3)]
+_CHECKS = ("control-plane-checks-0", "worker-checks-0")
 _CONTROL_PLANE = _NODES[:3]
 _STACKS = {path.name.split(".")[1] for path in (Path(__file__).parents[2] / "stacks").glob("Pulumi.*.yaml")}
 
@@ -111,9 +112,9 @@ def test_a_worker_is_few_resources(stack: str, most: int) -> None:
         ("api-answers", {"bootstrap-reachable", "dns-api-records", "dns-bootstrap-records"}),
         ("bootstrap-complete", {"api-answers"}),
         ("control-plane-checks-reachable", {f"{node}-device" for node in _CONTROL_PLANE}),
-        ("da11-control-plane-1-check", {"control-plane-checks-reachable"}),
-        ("bootstrap-removal-removed", {"bootstrap-complete", *(f"{node}-check" for node in _CONTROL_PLANE)}),
-        ("da11-worker-1-check", {"worker-checks-reachable"}),
+        ("control-plane-checks-0", {"control-plane-checks-reachable"}),
+        ("bootstrap-removal-removed", {"bootstrap-complete", "control-plane-checks-0"}),
+        ("worker-checks-0", {"worker-checks-reachable"}),
         ("nodes-ready", {"bootstrap-complete"}),
         ("install-complete", {"bootstrap-complete", "bootstrap-removal-removed", "dns-ingress-records"}),
     ],
@@ -129,9 +130,9 @@ def test_nothing_waits_that_need_not() -> None:
         assert not recorder.after(f"{node}-device") & {*gates, "dns-api-records", "da11-bootstrap"}, "ordered at once"
     assert not {name for name in recorder.after("bootstrap-complete") if "worker" in name}, "a slow one delays nobody"
     # Control plane and workers are checked while bootstrap goes on; only the removal waits for both.
-    assert recorder.after("da11-control-plane-0-check") & gates == {"control-plane-checks-reachable"}
-    assert recorder.after("da11-worker-0-check") & gates == {"worker-checks-reachable"}
-    assert not {name for name in recorder.after("bootstrap-removal-removed") if name.endswith("-worker-0-check")}
+    assert recorder.after("control-plane-checks-0") & gates == {"control-plane-checks-reachable"}
+    assert recorder.after("worker-checks-0") & gates == {"worker-checks-reachable"}
+    assert "worker-checks-0" not in recorder.after("bootstrap-removal-removed")
     # What they wait for comes about at the same time.
     beside = {"install-complete", "nodes-ready", "worker-checks-reachable"}
     assert recorder.after("install-complete") & gates == gates - beside
@@ -190,12 +191,12 @@ def test_what_is_secret_is_marked_and_what_is_not_is_readable() -> None:
             for key in ("files", "pathSeed")
         ),
         ("install-assets-create", "stdin"),
-        *((f"{node}-check", "connection") for node in _NODES),
+        *((name, "environment") for name in _CHECKS),
         *((name, "spec") for name in ("nodes-ready", "install-complete", "bootstrap-complete")),
         *((name, "userData") for name in ("da11-bootstrap", *(f"{node}-device" for node in _NODES))),
     ]
     readable = [
-        *((f"{node}-check", "create") for node in _NODES),
+        *((name, key) for name in _CHECKS for key in ("create", "stdin")),
         *((name, "ipxeScriptUrl") for name in ("da11-bootstrap", *(f"{node}-device" for node in _NODES))),
     ]
     assert [each for each in secret if not is_secret(recorder.one(each[0]).inputs[each[1]])] == []

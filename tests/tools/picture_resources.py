@@ -44,18 +44,16 @@ def resource(type_: str, name: str, *, parent: str = "", outputs: Any = None, **
 
 
 def machines(count: int, *, role: str = "worker", prefix: str = "t", **values: Any) -> list[dict[str, Any]]:
-    """Ordered machines of a role, each in its component, which is in its pool."""
+    """Ordered machines of a role, in its pool."""
     pool = urn("metal-ipi:cluster:NodePool", "workers" if role == "worker" else role)
-    found: list[dict[str, Any]] = []
-    for number in range(count):
-        name = f"{prefix}-{role}-{number}"
-        component = resource("metal-ipi:machines:EquinixMetalMachine", name, parent=pool)
-        device = resource(
+    names = [f"{prefix}-{role}-{number}" for number in range(count)]
+    return [
+        resource(
             "equinix-metal:index/device:Device",
             f"{name}-device",
-            parent=component["urn"],
+            parent=pool,
             **{"hostname": name, "plan": "c3.medium.x86", "metro": "da", "accessPublicIpv4": f"198.51.100.{number}"},
             **values,
         )
-        found += [component, device]
-    return found
+        for number, name in enumerate(names)
+    ]

@@ -29,7 +29,7 @@ def test_recorded_clusters_look_as_they_did(name: str) -> None:
 
 
 def test_what_goes_away_is_drawn_as_it_was() -> None:
-    (_, device) = machines(1)
+    (device,) = machines(1)
     gone = model.from_events([event(device["urn"], _DEVICE, "delete", old=device)])
     assert [(machine.name, machine.public, machine.change) for machine in gone.machines] == [
         ("t-worker-0", "198.51.100.0", "delete")
@@ -38,7 +38,7 @@ def test_what_goes_away_is_drawn_as_it_was() -> None:
 
 
 def test_a_replacement_is_one_machine_with_the_new_ones_values() -> None:
-    (_, device) = machines(1)
+    (device,) = machines(1)
     new = {**device, "inputs": {**device["inputs"], "plan": "m3.large.x86", "accessPublicIpv4": UNKNOWN}}
     steps: list[tuple[str, dict[str, Any]]] = [
         ("create-replacement", {"new": new}),

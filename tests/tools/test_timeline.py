@@ -21,7 +21,7 @@ from tools.pictures.record import Run, Step
 from tools.progress import GATE, Progress
 
 _DEVICE = "equinix-metal:index/device:Device"
-_CHECK = "command:remote:Command"
+_CHECK = "command:local:Command"
 _BEGAN = datetime(2026, 11, 22, 10, 42, tzinfo=UTC)
 
 
@@ -38,8 +38,8 @@ def _run(*, failed: bool = False) -> Run:
         _step("lab-control-plane-0-device", _DEVICE, 5, 45),
         _step("lab-worker-0-device", _DEVICE, 5, 50),
         _step("nodes-reachable", GATE, 50, 80, answers),
-        _step("lab-control-plane-0-check", _CHECK, 80, 84),
-        _step("lab-worker-0-check", _CHECK, 80, 82, "wrong platform", failed=failed),
+        _step("control-plane-checks-0", _CHECK, 80, 84),
+        _step("worker-checks-0", _CHECK, 80, 82, "wrong platform", failed=failed),
         _step("bootstrap-complete", GATE, 80, None if failed else 140),
         *([] if failed else [_step("bootstrap-removal-removed", "metal-ipi:index:Removal", 141, 150)]),
     ]
@@ -86,7 +86,7 @@ def test_any_names_and_times_stay_in_their_places(name: str, seconds: float, ste
 def test_the_record_of_an_operation() -> None:
     now = [10.0]
     progress = Progress(clock=lambda: now[0])
-    (_, device) = machines(1)
+    (device,) = machines(1)
     gate = urn(GATE, "nodes-reachable")
     state = {"custom": True, "outputs": {"observed": "t-worker-0 after 2.0 s"}}
     progress.handle(event(device["urn"], _DEVICE, "create", "resourcePreEvent", new={"custom": True}))

@@ -126,11 +126,11 @@ def _pools(taking: Taking, install: Place) -> Sizes:
     )
 
 
-def api_address(taking: Taking, baremetal: Place) -> None:
-    """How the API is reached; platform none does not say."""
-    vips = _given(baremetal, "apiVIPs", "apiVIP")
+def addresses(taking: Taking, baremetal: Place) -> None:
+    """How the API and what the cluster serves are reached; platform none does not say."""
+    api, ingress = _given(baremetal, "apiVIPs", "apiVIP"), _given(baremetal, "ingressVIPs", "ingressVIP")
     balancer = baremetal.below("loadBalancer").below("type")
-    if vips is None:
+    if api is None:
         taking.choose(
             "apiAddress.type",
             "dns-round-robin",
@@ -138,18 +138,28 @@ def api_address(taking: Taking, baremetal: Place) -> None:
             " yours, or kube-vip, mode arp and a free address",
         )
         return
-    first, *others = vips.value if isinstance(vips.value, list) else [vips.text]
-    if balancer.text == "UserManaged":
-        taking.put("apiAddress.type", "external", balancer)
-        if others:
-            taking.put("apiAddress.ipv6Address", str(others[0]), vips)
-    else:
-        taking.put("apiAddress.type", "kube-vip", vips)
-        taking.put("apiAddress.mode", "arp")
+    if balancer.text != "UserManaged":
         taking.done(balancer)
-    taking.put("apiAddress.address", str(first), vips)
-    if others and balancer.text != "UserManaged":
-        taking.tell(vips, f"kube-vip announces an IPv4 address alone: only {first} is taken over")
+    if ingress is not None:
+        kind, place = ("external", balancer) if balancer.text == "UserManaged" else ("platform", api)
+        taking.put("ingressAddress.type", kind, *([place] if kind == "external" else [ingress]))
+        taking.put("apiAddress.type", kind, place)
+        _address(taking, "ingressAddress", ingress)
+    elif balancer.text == "UserManaged":
+        taking.put("apiAddress.type", "external", balancer)
+    else:
+        taking.put("apiAddress.type", "kube-vip", api)
+        taking.put("apiAddress.mode", "arp")
+    _address(taking, "apiAddress", api)
+
+
+def _address(taking: Taking, section: str, vips: Place) -> None:
+    first, *others = vips.value if isinstance(vips.value, list) else [vips.text]
+    taking.put(f"{section}.address", str(first), vips)
+    if others and taking.settings[section]["type"] == "external" and section == "apiAddress":
+        taking.put("apiAddress.ipv6Address", str(others[0]), vips)
+    elif others:
+        taking.tell(vips, f"an IPv4 address alone is had there: only {first} is taken over")
 
 
 def machine_network(taking: Taking, networking: Place, prefix: int | None, gateway: str) -> None:

@@ -109,7 +109,7 @@ def take(install_config: Document, agent_config: Document | None = None) -> Taki
     platform: Tree = taking.settings["platform"]
     networking = install.below("networking")
     cluster.machine_network(taking, networking, platform.get("prefix"), platform.get("gateway", ""))
-    cluster.api_address(taking, install.below("platform").below("baremetal"))
+    cluster.addresses(taking, install.below("platform").below("baremetal"))
     if agent is not None:
         _of_agent(taking, install, agent)
     for document, fields in known:

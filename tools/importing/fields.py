@@ -70,10 +70,6 @@ _OF_HOSTS: Mapping[str, Field] = {
     "role": Field(),
     "networkConfig": Field(kind="any"),
 }
-_INGRESS = Field(
-    why="the routers of *.apps have no address of their own: they run on the workers, or else on the control plane",
-    remedy="let the names of *.apps point to these machines, or to a load balancer of yours (docs/addresses.md)",
-)
 _NAME = Field(
     why="machines are called by cluster and role: <cluster>-control-plane-0",
     remedy="nothing; platform.servers has the hosts of a role in the order of the file",
@@ -85,7 +81,7 @@ _IMAGE = Field(
 _OTHER_CLOUD = Field(kind="any", why="only bare metal is installed here", remedy="leave that cluster to the installer")
 _REFUSED = "on bare metal the installer refuses it, or it has no effect"
 _PLATFORM: Mapping[str, Field] = {
-    **dict.fromkeys(("libvirtURI", "externalBridge", "externalMACAddress", "apiVIP"), Field()),
+    **dict.fromkeys(("libvirtURI", "externalBridge", "externalMACAddress", "apiVIP", "ingressVIP"), Field()),
     **{f"bootstrapExternalStatic{name}": Field() for name in ("IP", "Gateway", "DNS")},
     **dict.fromkeys(("bootstrapOSImage", "clusterOSImage"), _IMAGE),
     **dict.fromkeys(("bootstrapProvisioningIP", "clusterProvisioningIP", "provisioningHostIP"), _PROVISIONING),
@@ -97,8 +93,7 @@ _PLATFORM: Mapping[str, Field] = {
     "additionalNTPServers": Field(kind="texts"),
     "defaultMachinePlatform": Field(kind="any", why="it says nothing on bare metal", remedy="nothing to do"),
     "apiVIPs": Field(kind="texts"),
-    "ingressVIP": _INGRESS,
-    "ingressVIPs": replace(_INGRESS, kind="texts"),
+    "ingressVIPs": Field(kind="texts"),
     "loadBalancer.type": Field(),
     "hosts[].name": _NAME,
     "hosts[].bootMACAddress": Field(),

@@ -34,7 +34,7 @@ _METALLB = "kubernetes:metallb.io/"
 _ADDRESSES = ("A", "AAAA", "CNAME")
 _KEPT_BY_HAND = "kept by hand"
 _WORKERS = "workers"
-"""The name of the workers' pool, which is the parent of their components."""
+"""The name of the workers' pool."""
 _RESERVED_FOR = "service-addresses-{pool}"
 """The name of what is reserved for a pool of service addresses. In a preview nothing else relates the two: the pool's
 addresses are not known, and events have no dependencies."""
@@ -88,10 +88,9 @@ class _Parts:
             self._by_urn[each.urn] = each
         self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
         self._bmcs = next((mapping(each.outputs, "servers") for each in self.of(RACK)), {})
-        hosts = {each.parent: str(each.inputs.get("hostname")) for each in self.of(DEVICE, _SPOT_MACHINE)}
         self._beside: defaultdict[str, list[Resource]] = defaultdict(list)
-        for each in self.of(_BOND, _SESSION):  # in the component of their machine
-            self._beside[hosts.get(each.parent, "")].append(each)
+        for each in self.of(_BOND, _SESSION):  # `<host name>-bond`, `<host name>-bgp`
+            self._beside[urn_name(each.urn).rpartition("-")[0]].append(each)
         for each in self.of(INSTALLATION):
             self._beside[str(each.inputs.get("hostname"))].append(each)
 
@@ -138,9 +137,10 @@ class _Parts:
         )
 
     def _role(self, resource: Resource) -> Role:
-        """A machine's component stands in the pool of its role."""
+        """A machine stands in its role's pool. Of the spot market, and in older states, it is in a component there."""
         component = self._by_urn.get(resource.parent)
-        return "worker" if component and urn_name(component.parent) == _WORKERS else "control-plane"
+        pools = {urn_name(each) for each in (resource.parent, component.parent if component else "")}
+        return "worker" if _WORKERS in pools else "control-plane"
 
     def _device(self, device: Resource) -> Machine:
         lengths = [

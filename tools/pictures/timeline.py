@@ -11,16 +11,15 @@ from tools.pictures.drawing import Canvas, measure
 from tools.pictures.record import Run, Step
 from tools.pictures.shapes import order
 from tools.progress import GATE
-from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVERS, SPOT_REQUEST
+from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVERS, SPOT_REQUEST, is_check
 
 _WIDTH, _MARGIN, _LEFT, _RIGHT, _ROW = 960.0, 24.0, 284.0, 880.0, 22.0
 _SHOWN = 14
 """Machines that are drawn; of more, all but one of these, and the others together."""
-_CHECK, _SPOT_MACHINE = "command:remote:Command", "metal-ipi:index:SpotMachine"
+_SPOT_MACHINE = "metal-ipi:index:SpotMachine"
 _PARTS = {
     DEVICE: ("-device", "order"), **dict.fromkeys(SERVERS, ("-server", "order")), SPOT_REQUEST: ("-request", "order"),
     _SPOT_MACHINE: ("-machine", "order"), EPHEMERAL: ("", "order"), INSTALLATION: ("-installation", "install"),
-    _CHECK: ("-check", "check"),
 }  # fmt: skip
 """How the names of resources end that belong to a machine, and what is done with it there."""
 _KINDS = {"order": "accent", "boot": "soft", "install": "update", "check": "create", "removal": "replace"}
@@ -29,6 +28,7 @@ _FAILED = "delete"
 _ANSWERED = re.compile(r"([\w.-]+) after ([\d.]+) s")
 """What a gate says of each node that let us in (provider/gates/ssh_reachable.py)."""
 _TICKS = 8
+_GATES = "Gates and checks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +147,8 @@ def _sections(run: Run) -> list[tuple[str, list[_Row]]]:
         ending, kind = _PARTS.get(step.type, ("", ""))
         if step.op == "refresh":
             continue
-        if step.type == GATE:
-            gates.append(_Row(label=step.name, bars=[_bar(step, "accent", run)]))
+        if step.type == GATE or is_check(step.type, step.name):
+            gates.append(_Row(label=step.name, bars=[_bar(step, "accent" if step.type == GATE else "check", run)]))
         elif kind and step.name.endswith(ending):
             goes = step.op in ("delete", "delete-replaced")
             machines[step.name.removesuffix(ending)].append(_bar(step, "removal" if goes else kind, run))
@@ -159,7 +159,7 @@ def _sections(run: Run) -> list[tuple[str, list[_Row]]]:
     _boots(run, machines)
     rows = [_Row(label=name, bars=bars) for name, bars in sorted(machines.items(), key=lambda item: order(item[0]))]
     rest = [_Row(label=f"{n} of {kind}" if (n := len(bars)) > 1 else kind, bars=bars) for kind, bars in others.items()]
-    return [("Gates", gates), ("Machines", _chosen(rows)), ("Everything else", sorted(rest, key=lambda row: row.begin))]
+    return [(_GATES, gates), ("Machines", _chosen(rows)), ("Everything else", sorted(rest, key=lambda row: row.begin))]
 
 
 def _bar(step: Step, kind: str, run: Run) -> _Bar:
@@ -197,6 +197,6 @@ def _chosen(rows: list[_Row]) -> list[_Row]:
 
 def _description(run: Run, sections: Iterable[tuple[str, Sequence[_Row]]], outcome: str) -> str:
     """The picture in words."""
-    gates = [row for title, rows in sections if title == "Gates" for row in rows]
+    gates = [row for title, rows in sections if title == _GATES for row in rows]
     told = ", ".join(f"{row.label} {'failed after' if row.failed else ''} {row.end - row.begin:.0f} s" for row in gates)
-    return f"It {outcome} after {run.seconds:.0f} s. " + (f"Gates: {told}." if told else "Nothing was changed.")
+    return f"It {outcome} after {run.seconds:.0f} s. " + (f"{_GATES}: {told}." if told else "Nothing was changed.")

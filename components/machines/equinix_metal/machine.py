@@ -11,6 +11,7 @@ from metal_ipi.components.machines.equinix_metal.networks import bond_of
 from metal_ipi.components.machines.equinix_metal.orders import BILLING, device_order, subnets
 from metal_ipi.components.machines.equinix_metal.sdk import metal
 from metal_ipi.components.machines.equinix_metal.shared import Project
+from metal_ipi.components.machines.former import of_component
 from metal_ipi.provider.types import MachineOrder
 
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
@@ -22,17 +23,11 @@ _KEPT = ["plan", "metro", "facilities", "operatingSystem", "projectId", "project
          "hardwareReservationId", "terminationTime", "customData", "ipAddresses"]  # fmt: skip
 
 
-class EquinixMetalMachine(pulumi.ComponentResource):
+class EquinixMetalMachine:
     """A device of the project, on demand or on a reserved server."""
 
-    def __init__(
-        self,
-        name: str,
-        args: MachineArgs,
-        project: Project,
-        opts: pulumi.ResourceOptions | None = None,
-    ) -> None:
-        super().__init__("metal-ipi:machines:EquinixMetalMachine", name, None, opts)
+    def __init__(self, name: str, args: MachineArgs, project: Project, opts: pulumi.ResourceOptions) -> None:
+        own = of_component("metal-ipi:machines:EquinixMetalMachine", name, opts)
         order, networks = project.orders[args.node.role], project.networks
         reservation = order.reservation(args.node.number)
         device = metal.Device(
@@ -56,16 +51,17 @@ class EquinixMetalMachine(pulumi.ComponentResource):
             # Only then can a machine that replaces this one have its server.
             wait_for_reservation_deprovision=True if reservation else None,
             tags=project.tags(args),
-            opts=pulumi.ResourceOptions(
-                delete_before_replace=True,
-                ignore_changes=_KEPT if args.disposable else [_USER_DATA, *_KEPT],
-                custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
-                parent=self,
-                # A VLAN is deleted when nobody is in it any more.
-                depends_on=networks.of(args.node.role),
+            opts=pulumi.ResourceOptions.merge(
+                own,
+                pulumi.ResourceOptions(
+                    delete_before_replace=True,
+                    ignore_changes=_KEPT if args.disposable else [_USER_DATA, *_KEPT],
+                    custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
+                    # A VLAN is deleted when nobody is in it any more.
+                    depends_on=networks.of(args.node.role),
+                ),
             ),
         )
-        own = pulumi.ResourceOptions(parent=self)
         self._session = bgp_session(name, args, device.id, own)
         if networks.of(args.node.role):
             networks.attach(name, args.node.role, bond_of(device), device, resets=True, opts=own)
@@ -77,11 +73,11 @@ class EquinixMetalMachine(pulumi.ComponentResource):
         self.public_ipv6 = device.access_public_ipv6
         self.ipv6: str | None = None
         self.console = pulumi.Output.concat(device.id, "@sos.", device.deployed_facility, ".platformequinix.com")
-        self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
+        self._asks = pulumi.InvokeOutputOptions(parent=opts.parent, provider=opts.provider)
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
         """See `LastingMachine`."""
-        return bgp_neighbours(self, self.machine_id, self._session)
+        return bgp_neighbours(self.machine_id, self._session, self._asks)
 
 
 def bgp_session(
@@ -99,7 +95,7 @@ def bgp_session(
 
 
 def bgp_neighbours(
-    machine: pulumi.Resource, device: pulumi.Output[str], session: metal.BgpSession | None
+    device: pulumi.Output[str], session: metal.BgpSession | None, opts: pulumi.InvokeOutputOptions
 ) -> pulumi.Output[Sequence[BgpNeighbour]]:
     """Asked of Metal by each run, so that no state holds the password, and a new one is found.
 
@@ -109,7 +105,7 @@ def bgp_neighbours(
     answer = pulumi.runtime.invoke_output(
         _NEIGHBOURS,
         {"deviceId": device},
-        pulumi.InvokeOutputOptions(parent=machine, depends_on=[session]),
+        pulumi.InvokeOutputOptions.merge(opts, pulumi.InvokeOutputOptions(depends_on=[session])),
         typ=metal.GetDeviceBgpNeighborsResult,
     )
     return pulumi.Output.secret(answer.apply(_neighbours))

@@ -137,8 +137,10 @@ class EquinixMetal(pulumi.ComponentResource):
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
         """Order a machine that stays."""
-        made = EquinixMetalMachine if self._args.orders[args.node.role].spot_max_price is None else SpotMetalMachine
-        return made(name, args, self._project, pulumi.ResourceOptions.merge(self._child, opts))
+        if self._args.orders[args.node.role].spot_max_price is not None:
+            return SpotMetalMachine(name, args, self._project, pulumi.ResourceOptions.merge(self._child, opts))
+        own = pulumi.ResourceOptions(provider=self._child.provider)
+        return EquinixMetalMachine(name, args, self._project, pulumi.ResourceOptions.merge(own, opts))
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
         """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""

@@ -97,7 +97,7 @@ class SpotMetalMachine(pulumi.ComponentResource):
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
         """See `LastingMachine`."""
-        return bgp_neighbours(self, self.machine_id, self._session)
+        return bgp_neighbours(self.machine_id, self._session, pulumi.InvokeOutputOptions(parent=self))
 
 
 def _kept_parameters(*, disposable: bool) -> list[str]:

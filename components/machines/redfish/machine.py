@@ -7,17 +7,15 @@ from collections.abc import Sequence
 import pulumi
 
 from metal_ipi.components.machines.contract import BgpNeighbour, MachineArgs
+from metal_ipi.components.machines.former import of_component
 from metal_ipi.components.machines.redfish.shared import RedfishArgs
 from metal_ipi.provider.types import MachineOrder, RedfishMachine, RedfishMachineArgs
 
 
-class RedfishServerMachine(pulumi.ComponentResource):
+class RedfishServerMachine:
     """A server of the rack."""
 
-    def __init__(
-        self, name: str, args: MachineArgs, rack: RedfishArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        super().__init__("metal-ipi:machines:RedfishServerMachine", name, None, opts)
+    def __init__(self, name: str, args: MachineArgs, rack: RedfishArgs, opts: pulumi.ResourceOptions) -> None:
         server = rack.servers[args.node.hostname]
         machine = RedfishMachine(
             f"{name}-server",
@@ -30,7 +28,10 @@ class RedfishServerMachine(pulumi.ComponentResource):
                 accept=server.accept,
                 timeout_seconds=args.timeout,
             ),
-            pulumi.ResourceOptions(parent=self, delete_before_replace=True, depends_on=list(rack.after)),
+            pulumi.ResourceOptions.merge(
+                of_component("metal-ipi:machines:RedfishServerMachine", name, opts),
+                pulumi.ResourceOptions(delete_before_replace=True, depends_on=list(rack.after)),
+            ),
         )
         self.resource: pulumi.Resource = machine
         self.ordered: pulumi.Output[MachineOrder] | None = None
@@ -41,7 +42,6 @@ class RedfishServerMachine(pulumi.ComponentResource):
         self.ipv6 = server.ipv6_address
         # Each vendor's BMC has a console of its own; none of them is read here.
         self.console = pulumi.Output.from_input("")
-        self.register_outputs({"machineId": self.machine_id, "publicIpv4": self.public_ipv4})
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
         """None: a BMC knows no BGP peers."""

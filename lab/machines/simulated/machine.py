@@ -288,6 +288,8 @@ class Machine:
         (directory / "proc/cmdline").write_text(" ".join(kernel.arguments) + "\n")
         # It has run for longer than anything of it needs to start: its disks are files.
         (directory / "proc/uptime").write_text("90.00 90.00\n")
+        (directory / "proc/sys/crypto").mkdir(exist_ok=True)
+        (directory / "proc/sys/crypto/fips_enabled").write_text(f"{int('fips=1' in kernel.arguments)}\n")
         root_device = "/dev/disk/by-partlabel/root / ext4 rw 0 0" if kernel.installed else "tmpfs / tmpfs rw 0 0"
         (directory / "proc/mounts").write_text(f"{root_device}\n")
         (directory / "proc/sys/kernel/random/boot_id").write_text(boot_id + "\n")

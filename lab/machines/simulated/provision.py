@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -70,6 +71,7 @@ class Provision:
         self._log("Ignition finished successfully")
         if self._kernel.installed is not None:
             _propagate(self._kernel.installed)
+            self._enter_fips_mode(self._kernel.installed)
             _complete(self._kernel.installed.boot)
 
     async def _provided(self) -> bytes:
@@ -125,6 +127,16 @@ class Provision:
         path = self._root / "etc/.ignition-result.json"
         path.write_text(json.dumps(result, indent=2) + "\n")
         path.chmod(0o600)
+
+    def _enter_fips_mode(self, installed: Installed) -> None:
+        """What the machine's configuration wants of it, from its next boot on. RHCOS restarts at once (openshift/os,
+        40rhcos-fips/rhcos-fips.sh); here that is left to the end of the first boot."""
+        told = self._root / "etc/ignition-machine-config-encapsulated.json"
+        wanted = told.exists() and json.loads(told.read_text())["spec"].get("fips")
+        if wanted and "fips=1" not in self._kernel.arguments:
+            for entry in (installed.boot / "loader/entries").glob("*.conf"):
+                entry.write_text(re.sub(r"(?m)^options .*$", r"\g<0> fips=1", entry.read_text()))
+            self._line("rhcos-fips[633]: FIPS mode is on from the next boot")
 
     def _log(self, text: str) -> None:
         self._line(f"ignition[612]: {text}")

@@ -127,9 +127,13 @@ def order(units: Mapping[str, UnitFile]) -> dict[str, set[str]]:
 
 
 def environment(unit: UnitFile, root: Path) -> dict[str, str]:
-    """`Environment=` and `EnvironmentFile=`; files that are missing count only without `-`."""
+    """`Environment=` and `EnvironmentFile=`, and what every service gets (`DefaultEnvironment=`). Files that are
+    missing count only without `-`."""
     result: dict[str, str] = {}
-    for value in unit.all("Service", "Environment"):
+    manager = UnitFile("system.conf")
+    for path in sorted((root / "etc/systemd/system.conf.d").glob("*.conf")):
+        manager.feed(path.read_text())
+    for value in (*manager.all("Manager", "DefaultEnvironment"), *unit.all("Service", "Environment")):
         for word in shlex.split(value):
             key, _, text = word.partition("=")
             result[key] = text

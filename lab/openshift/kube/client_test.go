@@ -31,6 +31,28 @@ func TestDialTriesEveryAddressOfAName(t *testing.T) {
 	}
 }
 
+func TestDialFromTheAddressOfTheSameFamily(t *testing.T) {
+	listener, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("there is no IPv6 here")
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	network := Network{Source: "127.0.0.9", SourceIPv6: "::1", Static: map[string][]string{"api.test": {"::1"}}}
+	connection, err := network.Dial(context.Background(), "tcp", net.JoinHostPort("api.test", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.Close()
+	if sources := network.Sources(); len(sources) != 2 || sources[1] != "::1" {
+		t.Fatal(sources)
+	}
+	network.SourceIPv6 = ""
+	if _, err := network.Dial(context.Background(), "tcp", net.JoinHostPort("api.test", port)); err == nil {
+		t.Fatal("a machine without an IPv6 address was connected over IPv6")
+	}
+}
+
 func TestNetworkFromEnv(t *testing.T) {
 	t.Setenv("LAB_ADDRESS", "127.0.0.9")
 	t.Setenv("LAB_RESOLVE", "a.test=127.0.0.1,127.0.0.2;b.test=127.0.0.3")

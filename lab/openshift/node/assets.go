@@ -59,6 +59,7 @@ type releaseFacts struct {
 	ClusterID    string `json:"clusterID"`
 	Release      string `json:"release"`
 	ControlPlane int    `json:"controlPlaneReplicas"`
+	Schedulable  bool   `json:"mastersSchedulable"`
 }
 
 // assets is the real installer's files on a machine.
@@ -137,6 +138,14 @@ func readFacts(directory, release string) (*releaseFacts, error) {
 	if err := yaml.Unmarshal([]byte(config.Data.InstallConfig), &install); err != nil {
 		return nil, fmt.Errorf("install-config in cluster-config.yaml: %w", err)
 	}
+	var scheduler struct {
+		Spec struct {
+			Schedulable bool `yaml:"mastersSchedulable"`
+		} `yaml:"spec"`
+	}
+	if err := readYAML(filepath.Join(directory, "manifests/cluster-scheduler-02-config.yml"), &scheduler); err != nil {
+		return nil, err
+	}
 	var version struct {
 		Spec struct {
 			ClusterID string `yaml:"clusterID"`
@@ -157,7 +166,7 @@ func readFacts(directory, release string) (*releaseFacts, error) {
 	}
 	return &releaseFacts{
 		Domain: install.Metadata.Name + "." + strings.TrimSuffix(install.BaseDomain, "."), ClusterID: version.Spec.ClusterID,
-		Release: release, ControlPlane: install.ControlPlane.Replicas,
+		Release: release, ControlPlane: install.ControlPlane.Replicas, Schedulable: scheduler.Spec.Schedulable,
 	}, nil
 }
 

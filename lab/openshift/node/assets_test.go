@@ -139,6 +139,7 @@ func TestReadFacts(t *testing.T) {
 		directory := t.TempDir()
 		put(t, filepath.Join(directory, "manifests/cluster-config.yaml"), each.config, 0o600)
 		put(t, filepath.Join(directory, "manifests/cvo-overrides.yaml"), each.overrides, 0o600)
+		put(t, filepath.Join(directory, "manifests/cluster-scheduler-02-config.yml"), "spec: {mastersSchedulable: true}\n", 0o600)
 		facts, err := readFacts(directory, "4.19.0")
 		if each.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), each.problem) {
@@ -146,7 +147,7 @@ func TestReadFacts(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || *facts != (releaseFacts{"lab.example.test", "the-id", "4.19.0", 3}) {
+		if err != nil || *facts != (releaseFacts{"lab.example.test", "the-id", "4.19.0", 3, true}) {
 			t.Errorf("%s: %+v %v", name, facts, err)
 		}
 	}

@@ -22,17 +22,20 @@ type assigned struct {
 	every     time.Duration // how often the API is asked
 
 	mu      sync.Mutex
-	client  *kube.Client // as the node; nil before it joined, and where the API keeps no pods
+	member  *kube.Client // as the node; nil before it joined
+	client  *kube.Client // the same; nil where the API keeps no pods
+	routes  sync.Once    // users are served from then on
 	pods    map[string]podManifest
 	asked   time.Time
 	problem string // why they were not known when they were last asked for
 }
 
 // joined says as whom to ask from now on.
-func (a *assigned) joined(_ context.Context, client *kube.Client) {
+func (a *assigned) joined(ctx context.Context, client *kube.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.client = client
+	a.member, a.client = client, client
+	a.routes.Do(func() { go a.serveIngress(ctx) })
 }
 
 // assignedPods is the API's pods for this node, with what they mount; what was known before, where nobody answers.

@@ -249,6 +249,15 @@ func (b *bootkube) render(ctx context.Context) error {
 		{"mco-bootstrap/bootstrap/manifests/*", "/etc/mcc/bootstrap"}, {"openshift/*", "/etc/mcc/bootstrap"},
 		{"manifests/*", "/etc/mcc/bootstrap"}, {"mco-bootstrap/manifests/*", "manifests"},
 	}
+	resources, err := filepath.Glob(b.path("mco-bootstrap/baremetal/static-pod-resources/*"))
+	if err != nil {
+		return err
+	}
+	for _, each := range resources {
+		name := filepath.Base(each)
+		copies = append(copies, [2]string{"mco-bootstrap/baremetal/static-pod-resources/" + name + "/*", "/etc/kubernetes/static-pod-resources/" + name})
+	}
+	copies = append(copies, [2]string{"mco-bootstrap/baremetal/manifests/*", manifestDirectory}) // last: they need the others
 	for _, each := range copies {
 		if err := b.copyAll(each[0], each[1]); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"metal-ipi.test/lab/openshift/kube"
 )
 
 const imageDirectory = "/var/lib/lab-openshift/images"
@@ -132,7 +134,13 @@ func fetch(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	network, err := kube.NetworkFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	// As cri-o and podman do: by the proxy that the machine's configuration names, if it names one.
+	client := http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: network.Dial, DisableKeepAlives: true}}
+	answer, err := client.Do(request)
 	if err != nil {
 		return nil, err
 	}

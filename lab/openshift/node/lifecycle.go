@@ -33,6 +33,7 @@ func (c *controller) keepNodes(ctx context.Context, nodes []kube.Object) error {
 		c.changeNodes(ctx, nodes, "", withLabels),
 		c.changeNodes(ctx, nodes, "status", func(node kube.Object) (kube.Object, bool) { return observeNode(node, c.now()) }),
 		c.changeNodes(ctx, nodes, "", withoutTaint),
+		c.changeNodes(ctx, nodes, "", func(node kube.Object) (kube.Object, bool) { return schedulable(node, c.facts.Schedulable) }),
 	)
 }
 
@@ -85,6 +86,25 @@ func withoutTaint(object kube.Object) (kube.Object, bool) {
 		return fields["key"] == notReady
 	})
 	return with(object, "spec", with(spec, "taints", taints)), len(taints) < len(present)
+}
+
+// schedulable is a control plane node that takes pods, where the cluster wants that, as the machine config operator makes
+// it (pkg/controller/node, reconcileMaster); false if there is nothing to change.
+func schedulable(object kube.Object, wanted bool) (kube.Object, bool) {
+	present, _ := metadata(object)["labels"].(kube.Object)
+	_, isMaster := present[master]
+	_, takesPods := present[worker]
+	if !wanted || !isMaster || takesPods {
+		return object, false
+	}
+	spec, _ := object["spec"].(kube.Object)
+	taints, _ := spec["taints"].([]any)
+	taints = slices.DeleteFunc(slices.Clone(taints), func(taint any) bool {
+		fields, _ := taint.(kube.Object)
+		return fields["key"] == master
+	})
+	labelled := with(object, "metadata", with(metadata(object), "labels", with(present, worker, "")))
+	return with(labelled, "spec", with(spec, "taints", taints)), true
 }
 
 // observeNode tells of a node that stopped reporting that nothing is known of it; false if there is nothing to tell.

@@ -108,7 +108,7 @@ func (o operators) step(ctx context.Context) error {
 	}
 	loops := controller{
 		objects: o.client, now: time.Now, log: o.log,
-		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane},
+		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane, Schedulable: o.config.Facts.Schedulable},
 	}
 	return errors.Join(
 		signer.step(ctx, requests), loops.keepNodes(ctx, nodes), o.fillTokens(ctx), loops.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),

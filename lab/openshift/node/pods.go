@@ -60,7 +60,8 @@ type pod struct {
 type podManifest struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
-		Name string `json:"name"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
 	} `json:"metadata"`
 	Spec podSpec `json:"spec"`
 
@@ -167,7 +168,7 @@ func (p *pods) step(ctx context.Context) {
 		if it := p.running[name]; it != nil {
 			select {
 			case <-it.ended:
-				if errors.Is(it.failed, fs.ErrNotExist) {
+				if errors.Is(it.failed, fs.ErrNotExist) || errors.Is(it.failed, errNoKeepalived) {
 					p.refuse(name, it.failed) // the lab has no such image, and will not have it
 					continue
 				}
@@ -234,6 +235,9 @@ func (p *pods) stop(name string) {
 
 // run is the life of a pod: its first containers one after the other, then the others together until one of them ends.
 func (p *pods) run(ctx context.Context, name string, told podManifest) error {
+	if isPlatformPod(told) {
+		return p.keepAddresses(ctx, told)
+	}
 	for _, it := range told.Spec.InitContainers {
 		command, ended, err := p.launch(ctx, name, it, told)
 		if err != nil {

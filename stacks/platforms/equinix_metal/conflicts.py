@@ -184,8 +184,9 @@ def _reserved_addresses(settings: Settings, platform: EquinixMetal) -> Found:
     """
     if ANY not in platform.facilities:
         return
-    api, services = settings.api_address, settings.service_addresses
-    reserved = isinstance(api, KubeVip) and api.address is None
+    services = settings.service_addresses
+    announced = (settings.api_address, settings.ingress_address)
+    reserved = any(isinstance(each, KubeVip) and each.address is None for each in announced)
     if isinstance(services, MetalLbBgp):
         reserved = reserved or any(pool.reserve for pool in services.pools)
     if reserved:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -31,6 +31,7 @@ class EquinixMetalFacility:
     bmcs = "Equinix Metal lets nobody use the BMCs of its machines"
     machine_networks: tuple[str, ...] = ()
     """Addresses come with the machines."""
+    hosts: tuple[Mapping[str, str], ...] = ()
 
     def __init__(self, settings: Settings, section: EquinixMetal) -> None:
         self._settings, self._section = settings, section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metal_ipi.provider.types import CUSTOM_IPXE, AddressOrder, MachineOrder, NetworkOrder
 from metal_ipi.stacks.model import Settings
-from metal_ipi.stacks.names import API_ADDRESS, Nodes, pool_name
+from metal_ipi.stacks.names import API_ADDRESS, INGRESS_ADDRESS, Nodes, pool_name
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal, Network
 from metal_ipi.stacks.sections.api_address import KubeVip
 from metal_ipi.stacks.sections.service_addresses import MetalLbBgp
@@ -61,10 +61,11 @@ def network(section: Network) -> NetworkOrder:
 
 def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
     """The addresses that are reserved."""
-    api, services = settings.api_address, settings.service_addresses
-    own = isinstance(api, KubeVip) and api.address is None
+    services = settings.service_addresses
+    announced = ((API_ADDRESS, settings.api_address), (INGRESS_ADDRESS, settings.ingress_address))
+    own = [name for name, each in announced if isinstance(each, KubeVip) and each.address is None]
     pools = services.pools if isinstance(services, MetalLbBgp) else ()
     return (
-        *([AddressOrder(name=API_ADDRESS, quantity=1)] if own else []),
+        *(AddressOrder(name=name, quantity=1) for name in own),
         *(AddressOrder(name=pool_name(pool), quantity=pool.reserve) for pool in pools if pool.reserve is not None),
     )

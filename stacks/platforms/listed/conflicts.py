@@ -80,8 +80,7 @@ def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
         values.append(("platform.gateway", platform.gateway))
     if isinstance(bootstrap, LocalVm):
         values += [("platform.bootstrap.mac", bootstrap.mac), ("platform.bootstrap.address", bootstrap.address)]
-    if isinstance(settings.api_address, KubeVip) and settings.api_address.address is not None:
-        values.append(("apiAddress.address", str(settings.api_address.address)))
+    values += settings.kept_addresses.items()
     seen: dict[str, str] = {}
     for path, value in values:
         if value in seen:
@@ -150,11 +149,12 @@ def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
     if isinstance(platform.bootstrap, LocalVm):
         places.append(("platform.bootstrap.address", platform.bootstrap.address))
     ends = (network[0], network[-1]) if network.prefixlen < _SMALLEST_WITH_ENDS else ()
-    api = settings.api_address
-    if isinstance(api, KubeVip) and api.address is not None and ipaddress.IPv4Address(api.address) in ends:
+    for path, value in settings.kept_addresses.items():
+        if ipaddress.IPv4Address(value) not in ends:
+            continue
         yield (
-            "apiAddress.address",
-            api.address,
+            path,
+            value,
             f"it is the network or the broadcast address of {network} (platform.gateway, platform.prefix)",
             "give an address that a single host can have",
         )
@@ -266,26 +266,30 @@ def _in_place(settings: Settings, platform: ListedServers[Any]) -> Found:
             f" {', '.join(server.name for server in platform.servers)}",
             "list one control plane machine and nothing else, or set type to lend, and server to a worker",
         )
-    if isinstance(settings.api_address, KubeVip):
+    for name, otherwise in (("apiAddress", "dns-round-robin"), ("ingressAddress", "dns")):
+        section = settings.api_address if name == "apiAddress" else settings.ingress_address
+        if not isinstance(section, KubeVip):
+            continue
         yield (
-            "apiAddress.type",
+            f"{name}.type",
             "kube-vip",
             "the single node of platform.bootstrap.type none has the API at its own address, before and after its"
             " installation, and nothing that could take over another one",
-            "set it to dns-round-robin",
+            f"set it to {otherwise}",
         )
 
 
 def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
     """A rack of one's own has no API that peers with machines or reserves addresses."""
-    api, services = settings.api_address, settings.service_addresses
-    if isinstance(api, KubeVip) and api.mode == "bgp" and not platform.in_place:
-        yield (
-            "apiAddress.mode",
-            "bgp",
-            f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
-            "set it to arp, and apiAddress.address to a free address of the machines' network",
-        )
+    services = settings.service_addresses
+    for name, section in (("apiAddress", settings.api_address), ("ingressAddress", settings.ingress_address)):
+        if isinstance(section, KubeVip) and section.mode == "bgp" and not platform.in_place:
+            yield (
+                f"{name}.mode",
+                "bgp",
+                f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
+                f"set it to arp, and {name}.address to a free address of the machines' network",
+            )
     if isinstance(services, MetalLbBgp):
         yield (
             "serviceAddresses.type",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from metal_ipi.components.boot.host_network import HostNetwork
 from metal_ipi.components.boot.network import StaticIpv6, StaticNetwork
 from metal_ipi.components.boot.stream import PxeArtifacts
-from metal_ipi.components.machines.node import Node
+from metal_ipi.components.machines.node import POOLS, Node
 from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
@@ -40,6 +40,13 @@ class ListedFacility(Generic[Section]):
     def machine_networks(self) -> tuple[str, ...]:
         known, ipv6 = self._section.network, self._section.ipv6
         return () if known is None else (str(known), *((ipv6.network,) if ipv6 is not None else ()))
+
+    @property
+    def hosts(self) -> tuple[Mapping[str, str], ...]:
+        return tuple(
+            {"name": server.name, "role": POOLS[server.role], "bootMACAddress": server.mac}
+            for server in self._section.servers
+        )
 
     def network(self, node: Node) -> StaticNetwork | None:
         section = self._section

@@ -15,7 +15,6 @@ from metal_ipi.stacks.platforms.listed.settings import ListedServers, LocalVm, M
 from metal_ipi.stacks.platforms.section import items
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections import nmstate
-from metal_ipi.stacks.sections.api_address import DnsRoundRobin
 from metal_ipi.stacks.sections.nmstate import DEFAULT_MTU, Link, NmState
 
 if TYPE_CHECKING:
@@ -359,9 +358,8 @@ def _shared_addresses(settings: Settings, platform: ListedServers[Any], hosts: l
     others = [("platform.gateway", platform.gateway)]
     if isinstance(platform.bootstrap, LocalVm):
         others.append(("platform.bootstrap.address", platform.bootstrap.address))
-    if not isinstance(settings.api_address, DnsRoundRobin):
-        others.append(("apiAddress.address", settings.api_address.address))
     taken |= {str(address): ("", path) for path, address in others if address is not None}
+    taken |= {address: ("", path) for path, address in settings.named_addresses.items()}
     inside = {what: ipaddress.ip_network(cidr) for what, cidr in settings.install_config.networking.inside.items()}
     for host in hosts:
         for path, link in host.links():

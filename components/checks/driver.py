@@ -1,0 +1,143 @@
+"""Checks some nodes over SSH, all at once: a request in, what was read on each out.
+
+pulumi-command starts it as `python -m metal_ipi.components.checks.driver`, with a request (JSON, see `pool_check`) on
+standard input and the SSH key in a variable. It prints one JSON document, node name to lines of results. Of nodes that
+fail it tells on standard error, all of them, and then prints no document and ends with 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from metal_ipi.components.checks.node_check import CheckOutputError, parse, script_of
+
+if TYPE_CHECKING:
+    import asyncssh
+
+KEY = "METAL_IPI_SSH_KEY"
+"""The variable that has the private key of user `core`."""
+OF_EACH = ("EXPECTED_HOSTNAME", "EXPECTED_PUBLIC_IPV4")
+"""The variables by which a node is known, and reached."""
+_DIALS, _DIAL_SECONDS, _PAUSE_SECONDS = 10, 15.0, 2.0
+_CHECK_SECONDS = 300.0
+"""Longer than a node waits for Afterburn."""
+_BAD_REQUEST = 64
+
+
+class CheckError(Exception):
+    """A node is not what it should be, or cannot be asked; the message names it and says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One node to check."""
+
+    name: str
+    """Its full name."""
+    address: str
+    """Where SSH answers, port 22."""
+    host_key: str
+    """Its pinned host key."""
+    variables: Mapping[str, str]
+    """What it must be."""
+    port: int = 22
+
+
+def targets(request: Mapping[str, Any]) -> list[Target]:
+    """The nodes of a request. Raises KeyError, TypeError, ValueError for what is none."""
+    return [_target(request["all"], dict(zip(request["own"], node, strict=True))) for node in request["nodes"]]
+
+
+def _target(common: Mapping[str, str], own: dict[str, str]) -> Target:
+    del own["machine"]  # it only says when a node is another machine
+    host_key = own.pop("hostKey")
+    return Target(name=own[OF_EACH[0]], address=own[OF_EACH[1]], host_key=host_key, variables={**common, **own})
+
+
+async def check_all(nodes: list[Target], private_key: str) -> tuple[dict[str, str], list[str]]:
+    """What was printed on each node that passed, by name; and what is wrong with the others."""
+    answers = await asyncio.gather(*(_check(node, private_key) for node in nodes), return_exceptions=True)
+    passed, failures = dict[str, str](), list[str]()
+    for node, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, CheckError):
+            failures.append(str(answer))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            passed[node.name] = answer
+    return passed, failures
+
+
+async def _check(node: Target, private_key: str) -> str:
+    import asyncssh
+
+    connection = await _connect(node, private_key)
+    try:
+        async with connection:
+            done = await connection.run(
+                script_of(node.variables), stdin=asyncssh.DEVNULL, timeout=_CHECK_SECONDS, errors="replace"
+            )
+    except (OSError, TimeoutError, asyncssh.Error) as error:
+        raise CheckError(f"{node.name}: the check was cut off: {error or type(error).__name__}") from None
+    told, out = str(done.stderr or "").strip(), str(done.stdout or "")
+    if done.exit_status != 0:
+        raise CheckError(told or f"{node.name}: the check ended with {done.exit_status}, and told nothing")
+    try:
+        parse(out)
+    except CheckOutputError as error:
+        raise CheckError(f"{node.name}: {error}") from None
+    return out.rstrip("\n")
+
+
+async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnection:
+    """Log in, as often as it takes: a node that has just started may refuse for a moment."""
+    import asyncssh
+
+    for dial in range(1, _DIALS + 1):
+        try:
+            return await asyncio.wait_for(
+                asyncssh.connect(
+                    node.address,
+                    node.port,
+                    username="core",
+                    client_keys=[asyncssh.import_private_key(private_key)],
+                    known_hosts=([asyncssh.import_public_key(node.host_key)], [], []),
+                    agent_path=None,
+                    config=None,
+                ),
+                _DIAL_SECONDS,
+            )
+        except (asyncssh.KeyImportError, asyncssh.HostKeyNotVerifiable, asyncssh.PermissionDenied) as error:
+            raise CheckError(f"{node.name}: SSH at {node.address}: {error}") from None
+        except TimeoutError:
+            why = f"no answer within {_DIAL_SECONDS:.0f} s"
+        except (OSError, asyncssh.Error) as error:
+            why = str(error) or type(error).__name__
+        if dial < _DIALS:
+            await asyncio.sleep(_PAUSE_SECONDS)
+    raise CheckError(f"{node.name}: no SSH connection to {node.address} after {_DIALS} attempts: {why}")
+
+
+def main() -> int:
+    """Read the request, print what was read on the nodes."""
+    try:
+        nodes, private_key = targets(json.load(sys.stdin)), os.environ[KEY]
+    except (ValueError, KeyError, TypeError) as error:
+        print(f"the request is incomplete: {error!r}", file=sys.stderr)
+        return _BAD_REQUEST
+    passed, failures = asyncio.run(check_all(nodes, private_key))
+    if failures:
+        print("\n".join(failures), file=sys.stderr)
+        return 1
+    json.dump(passed, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

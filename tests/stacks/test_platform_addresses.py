@@ -1,0 +1,131 @@
+"""Addresses of API and ingress: of OpenShift's platform baremetal, of a load balancer, and of kube-vip (ingress)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.mocks import plain
+from tests.stacks.answers import declared, node_files, problems, settings, tells
+from tests.stacks.rack import SERVERS, rack_declared, rack_problems
+
+_API, _INGRESS = ({"type": "platform", "address": address} for address in ("192.0.2.8", "192.0.2.9"))
+_BOTH: dict[str, Any] = {"apiAddress": _API, "ingressAddress": _INGRESS}
+_POOLS = {"type": "metallb-l2", "pools": [{"name": "own", "addresses": ["192.0.2.0/28"]}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "why", "remedy"),
+    [
+        ({"apiAddress": _API}, "ingressAddress.type", "keeps both addresses or none", "another free address"),
+        ({"ingressAddress": _INGRESS}, "apiAddress.type", "keeps both addresses or none", "set it to platform"),
+        ({**_BOTH, "ingressAddress": _API}, "ingressAddress.address", "apiAddress.address is the same", "its own"),
+        ({**_BOTH, "apiAddress": {**_API, "address": "192.0.2.11"}}, "apiAddress.address", "address is the same", ""),
+        ({**_BOTH, "apiAddress": {**_API, "address": "10.0.0.9"}}, "apiAddress.address", "none of the machines'", ""),
+        ({**_BOTH, "apiAddress": {**_API, "address": "192.0.2.255"}}, "apiAddress.address", "broadcast address", ""),
+        ({**_BOTH, "platform__gateway": None}, "platform.prefix", "which is not known", "set platform.gateway"),
+        (
+            {**_BOTH, "installConfig__capabilities": {"baselineCapabilitySet": "None",
+                                                      "additionalEnabledCapabilities": ["MachineAPI"]}},
+            "installConfig.capabilities",
+            "needs the capability baremetal",
+            "additionalEnabledCapabilities",
+        ),
+        ({"ingressAddress": {"type": "external", "address": "192.0.2.3"}, "serviceAddresses": _POOLS},
+         "serviceAddresses.pools[0].addresses[0]", "it holds 192.0.2.3, the routers' address", "leave it out"),
+        (
+            {**_BOTH, "platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
+            "apiAddress.type",
+            "of platform none (bootstrapInPlace)",
+            "ingressAddress.type to dns",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_platform_could_not_keep_is_refused(changes: Any, path: str, why: str, remedy: str) -> None:
+    assert tells(rack_problems(**changes), path, why, remedy)
+
+
+def test_ordered_machines_have_no_network_in_common() -> None:
+    assert tells(problems(settings("da11", **_BOTH)), "apiAddress.type", "a network of its own", "kube-vip")
+
+
+def test_the_cluster_is_of_platform_baremetal_and_its_names_are_of_these_addresses() -> None:
+    recorder = rack_declared(**_BOTH)
+    (gate,) = (args for args in recorder.of("metal-ipi:index:Gate") if args.name == "ingress-answers")
+    spec = plain(gate.inputs["spec"])
+    assert (gate.inputs["kind"], spec["address"], spec["domain"]) == (
+        "ingress-answers",
+        "192.0.2.9",
+        "apps.rack.example.com",
+    )
+    assert {"bootstrap-removal-removed", "bootstrap-complete"} <= set(recorder.after("ingress-answers"))
+    assert json.loads(plain(recorder.inputs("install-assets-create")["stdin"]))["installConfig"].count("VIPs") == 2
+
+
+def test_nothing_on_the_bootstrap_machine_installs_servers_besides_this_program() -> None:
+    of_platform, other = (
+        str(plain(rack_declared(**changes).inputs("bootstrap-ignition")["files"])) for changes in (_BOTH, {})
+    )
+    assert "ironic.service" in of_platform and "metal3-baremetal-operator.service" in of_platform
+    assert "ironic.service" not in other and "approve-csr.service" in other
+
+
+def test_a_load_balancer_takes_what_users_ask() -> None:
+    recorder = declared(ingressAddress={"type": "external", "address": "192.0.2.77"})
+    records = plain(recorder.one("dns-ingress-records").inputs["records"])
+    assert [each["values"] for each in records.values() if each["name"].startswith("*.apps.")] == [["192.0.2.77"]]
+    assert recorder.inputs("ingress-answers")["spec"]["address"] == "192.0.2.77"
+    assert not [args for args in declared().of("metal-ipi:index:Gate") if args.name == "ingress-answers"]
+
+
+_BGP: dict[str, Any] = {"ingressAddress": {"type": "kube-vip"}}
+_ARP: dict[str, Any] = {"ingressAddress": {"type": "kube-vip", "mode": "arp", "address": "192.0.2.9"}}
+_COMPACT: dict[str, Any] = {
+    "platform__servers": SERVERS[1:4],
+    "platform__bootstrap": {"type": "local-vm", "address": "192.0.2.7", "mac": "52:54:00:00:00:09", "bridge": "br0"},
+}
+
+
+def test_the_workers_announce_the_address_of_ingress_as_a_route() -> None:
+    recorder = declared(workers={"count": 1}, apiAddress={"type": "kube-vip"}, **_BGP)
+    vips = {
+        args.name.removeprefix("da11-"): [name for name in ("kube-vip", "ingress-vip") if f"{name}.service" in data]
+        for args in recorder.of("equinix-metal:index/device:Device")
+        for data in [str(plain(args.inputs.get("userData")))]
+    }
+    assert vips["worker-0-device"] == ["ingress-vip"] and vips["control-plane-0-device"] == ["kube-vip"]
+    reserved = {args.name for args in recorder.of("equinix-metal:index/reservedIpBlock:ReservedIpBlock")}
+    assert {name.rpartition("-")[0] for name in reserved} == {"api", "ingress"}
+    assert any("worker-0" in args.name for args in recorder.of("equinix-metal:index/bgpSession:BgpSession"))
+
+
+def test_a_control_plane_without_workers_answers_for_both_addresses() -> None:
+    api = {"type": "kube-vip", "mode": "arp", "address": "192.0.2.8"}
+    recorder = rack_declared(apiAddress=api, **_ARP, **_COMPACT)
+    made = recorder.inputs("control-plane-installers")["files"]["rack-control-plane-0.ign"]
+    disk = node_files(node_files(made)["/etc/metal-ipi/disk.ign"])
+    assert "ADDRESS=192.0.2.8\n" in disk["/etc/metal-ipi/kube-vip.env"]
+    assert "ADDRESS=192.0.2.9\n" in disk["/etc/metal-ipi/ingress-vip.env"]
+
+
+@pytest.mark.parametrize(
+    ("rack", "changes", "path", "why"),
+    [
+        (True, _ARP, "ingressAddress.mode", "have no credentials for the lease"),
+        (True, {**_BGP, **_COMPACT}, "ingressAddress.mode", "has no BGP peers to name"),
+        (True, {**_ARP, **_COMPACT, "apiAddress": _ARP["ingressAddress"]}, "ingressAddress.address", "is the same"),
+        (True, {**_ARP, "platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
+         "ingressAddress.type", "nothing that could take over another one"),
+        (False, {**_BGP, "workers": {"count": 0}, "apiAddress": {"type": "kube-vip"}}, "ingressAddress.mode",
+         "apiAddress.mode is bgp, and there are no workers"),
+        (False, {**_BGP, "serviceAddresses": {"type": "metallb-bgp", "pools": [{"name": "own", "reserve": 4}]}},
+         "ingressAddress.mode", "serviceAddresses.type is metallb-bgp"),
+        (False, {"apiAddress": {"type": "kube-vip", "address": "192.0.2.9"}, "workers": {"count": 1},
+                 "ingressAddress": {"type": "kube-vip", "address": "192.0.2.9"}},
+         "ingressAddress.address", "which machines without a router have"),
+    ],
+)  # fmt: skip
+def test_what_kube_vip_cannot_do_for_ingress_is_refused(rack: bool, changes: Any, path: str, why: str) -> None:
+    assert tells(rack_problems(**changes) if rack else problems(settings("da11", **changes)), path, why)
