@@ -33,9 +33,7 @@ _PLACES = {
         "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/metalipimachinetemplates"
     ),
     "OpenShiftConfigTemplate": "/apis/bootstrap.cluster.x-k8s.io/v1alpha1/namespaces/default/openshiftconfigtemplates",
-    "OpenShiftControlPlane": (
-        "/apis/controlplane.cluster.x-k8s.io/v1alpha1/namespaces/default/openshiftcontrolplanes"
-    ),
+    "OpenShiftControlPlane": ("/apis/controlplane.cluster.x-k8s.io/v1alpha1/namespaces/default/openshiftcontrolplanes"),
     "Cluster": f"{_CORE}/clusters",
     "MachineDeployment": f"{_CORE}/machinedeployments",
 }
