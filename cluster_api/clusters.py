@@ -98,10 +98,10 @@ class Work:
         return not self.of_cluster(name) and not self.of_machine(name)
 
     async def plan(self, api: Api) -> Plan:
-        """What is to be done. Until the installer ran, all listed servers are the cluster's, for it is told how many
-        workers there will be; from then on its workers are those that a MetalIpiMachine has."""
+        """What is to be done. Until the cluster is formed, all listed servers are its own, because the installer is told
+        how many workers there will be; from then on its workers are those that a MetalIpiMachine has."""
         tree = self.tree
-        if (await self.engine.state()).named(ASSETS) is not None:
+        if (await self.engine.state()).named(FORMED) is not None:
             machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
             taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)}
             tree = settings.only(tree, frozenset(taken))

@@ -18,7 +18,7 @@ from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, t
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of, type_of
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
-from metal_ipi.provider.resource import ResourceType
+from metal_ipi.provider.resource import Context, ResourceType
 from metal_ipi.provider.status import Redactor, Status
 
 _logger = logging.getLogger(__name__)
@@ -184,15 +184,19 @@ class Engine:
             self._tell()
             self._ring()
 
-    async def _carry(self, kind: ResourceType, about: Any, step: Step) -> None:
+    async def _carry(self, kind: ResourceType, about: Context, step: Step) -> None:
         entry = step.entry
         if step.action == "delete":
             assert entry is not None
+            if not entry.id:
+                entry = await _found(kind, about, step, entry)
             await kind.delete(about, entry.id, {**entry.inputs, **entry.outputs})
             await self._keep(step.urn, None)
             return
+        if entry is None and _leaves_something(kind):
+            await self._keep(step.urn, _entry(kind, step, "", {}, "begun"))
         try:
-            if entry is None:
+            if entry is None or not entry.id:
                 made = await kind.create(about, step.inputs)
                 identity, outputs = made.id, made.outputs
             else:
@@ -247,6 +251,21 @@ class _Log:
     ) -> None:
         if not debug:
             self._engine.said(urn, message)
+
+
+def _leaves_something(kind: ResourceType) -> bool:
+    """Whether something is to be taken away of what a type makes."""
+    return type(kind).delete is not ResourceType.delete
+
+
+async def _found(kind: ResourceType, about: Context, step: Step, entry: Entry) -> Entry:
+    """What came of something that was begun by an attempt that was killed: who makes it again finds it."""
+    begun = replace(step, inputs=entry.inputs)
+    try:
+        made = await kind.create(about, entry.inputs)
+    except InitFailed as error:
+        return _entry(kind, begun, error.resource_id, error.outputs)
+    return _entry(kind, begun, made.id, made.outputs)
 
 
 def _entry(kind: ResourceType, step: Step, identity: str, outputs: Mapping[str, Any], unfinished: str = "") -> Entry:

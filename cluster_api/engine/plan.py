@@ -153,7 +153,7 @@ class _Preview:
         self, declared: Registered, kind: ResourceType, entry: Entry | None
     ) -> tuple[Action, Mapping[str, Any], Values]:
         given, about = dict(declared.inputs), context(declared.urn, self.settings)
-        if entry is None:
+        if entry is None or not entry.id:
             return "create", kept(kind, given, kind.preview(about, None, given)), given
         old = {**entry.inputs, **entry.outputs}
         given.update({key: old[key] for key in declared.ignored if key in old})
@@ -167,5 +167,9 @@ class _Preview:
     def call(self, token: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if token != READ_STATE:
             raise Unsupported(f"function {token} cannot be called by the Cluster API providers")
-        outputs = {urn: {"outputs": {**entry.inputs, **entry.outputs}} for urn, entry in self._state.entries.items()}
+        outputs = {
+            urn: {"outputs": {**entry.inputs, **entry.outputs}}
+            for urn, entry in self._state.entries.items()
+            if entry.id
+        }
         return {"name": arguments["stackName"], "outputs": outputs}

@@ -22,6 +22,7 @@ class Entry:
 
     urn: str
     id: str
+    """Empty: it was begun, and nobody wrote down what came of it."""
     inputs: Values
     """What it was made of, by wire name."""
     outputs: Values

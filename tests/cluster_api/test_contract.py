@@ -44,7 +44,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
 
 def _settings(name: str) -> tuple[dict[str, Any], dict[str, str]]:
     """A rack's settings without secrets, and the secrets."""
-    tree = {**rack(), "clusterName": name}
+    tree: dict[str, Any] = {**rack(), "clusterName": name}
     tree["platform"] = {**tree["platform"], "bmc": {"username": "ipi"}}
     tree["install"] = {}
     tree["artifacts"] = {key: value for key, value in tree["artifacts"].items() if key != "secretAccessKey"}

@@ -185,6 +185,38 @@ def test_what_is_being_done_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPa
     assert store.entries[_PREFLIGHT].unfinished == "interrupted"
 
 
+def test_what_a_killed_attempt_made_is_found_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Place(Fussy):
+        made, deleted = 0, list[str]()
+
+        async def create(self, context: Context, inputs: Values) -> Made:
+            Place.made += 1
+            if Place.made == 1:
+                raise asyncio.CancelledError  # as a kill: something is there, and nobody wrote down what
+            return Made(id="there", outputs={})
+
+        async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+            Place.deleted.append(resource_id)
+
+    _with(monkeypatch, Place([]))
+    store = Memory()
+
+    async def whole() -> None:
+        engine = Engine(store)
+        while not Place.made:
+            engine.advance(await engine.look(_declaration()), lambda step: step.name in ("keys", "preflight"))
+            await engine.changed(0.05)
+        assert not store.entries[_PREFLIGHT].id
+        # Another process knows that it was begun. As for the program, it is still to be made.
+        another = Engine(store)
+        assert not (await another.look(_declaration())).settled("preflight")
+        while not another.remove(list((await another.state()).entries), Settings(), given_up=False):
+            await another.changed(0.05)
+
+    asyncio.run(whole())
+    assert Place.deleted == ["there"] and not store.entries
+
+
 def test_a_state_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(StateError, match="cannot be read"):
         Entry.unpacked("bm90aGluZw==")
@@ -256,7 +288,7 @@ def test_machines_of_a_control_plane_that_stands_join_one_by_one(
 
 def test_a_control_plane_has_the_number_that_is_listed() -> None:
     assert "lists 3" in scale("c", wanted=4, listed=3, machines={}, formed=False).refused
-    four = dict.fromkeys(("c-0", "c-1", "c-2", "c-3"), True)
+    four = {f"c-{number}": True for number in range(4)}
     assert "does not shrink" in scale("c", wanted=3, listed=3, machines=four, formed=True).refused
 
 
