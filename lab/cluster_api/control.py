@@ -14,7 +14,7 @@ import httpx
 from lab import cluster_api
 from lab.cluster_api import components
 from lab.errors import NotRunning, ServiceFailed
-from lab.hub import oci
+from lab.hub import credentials, oci
 from lab.hub.layout import HubLayout
 from lab.layout import Layout
 from lab.network import enter, plan
@@ -84,8 +84,6 @@ def clusterctl(layout: Layout, *arguments: str) -> subprocess.CompletedProcess[s
 
 def _installed(hub: HubLayout) -> bool:
     """Whether clusterctl's own inventory has the core provider of this version."""
-    from lab.hub import credentials
-
     path = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/namespaces/capi-system/providers/cluster-api"
     with credentials.access(hub).client() as client:
         answer = client.get(path)
