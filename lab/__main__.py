@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--day-two", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
+    add("cluster-api", _cluster_api, "install Cluster API's core controllers in the hub")
     add("hub-down", _hub_down, "stop the hub, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
@@ -155,6 +156,12 @@ def _hub(arguments: argparse.Namespace) -> int:
 
     control.up(Layout.of(arguments.state), _say)
     return 0
+
+
+def _cluster_api(arguments: argparse.Namespace) -> int:
+    from lab.cluster_api import control
+
+    return control.install(Layout.of(arguments.state), _say)
 
 
 def _hub_down(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,8 @@ import pulumi
 
 from metal_ipi.provider.types import Secret
 from metal_ipi.stacks import program
-from metal_ipi.stacks.settings import Settings, of_tree
+from metal_ipi.stacks.problems import Problem
+from metal_ipi.stacks.settings import Settings, SettingsError, of_tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,14 @@ class ClusterArgs:
     wherever they are used."""
     directory: Path | None = None
     """Where relative paths among the settings begin; None: the working directory."""
+
+
+_THROUGH_A_HUB = Problem(
+    path="metal-ipi:clusterApi",
+    value="{hub: ...}",
+    why="the component installs a cluster itself, without a hub",
+    remedy="leave it out, or install the cluster with a stack file of its own",
+)
 
 
 class Cluster(pulumi.ComponentResource):
@@ -56,6 +65,8 @@ class Cluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Raises SettingsError before anything is registered."""
         settings = _beginning_at(args.directory or Path.cwd(), of_tree(dict(args.settings)))
+        if settings.cluster_api is not None:
+            raise SettingsError(pulumi.get_stack(), [_THROUGH_A_HUB])
         boot = program.boot_spec(settings)
         super().__init__("metal-ipi:index:Cluster", name, None, opts)
         outputs = program.declare(settings, boot, parent=self)

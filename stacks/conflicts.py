@@ -6,6 +6,7 @@ import ipaddress
 from itertools import chain
 
 from metal_ipi.stacks import day_two_conflicts
+from metal_ipi.stacks.cluster_api.refused import not_through_hubs
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, Problem, problems_of
@@ -31,6 +32,7 @@ def conflicts(settings: Settings) -> list[Problem]:
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), _size(settings)),
         *(_addresses(settings), _announced_ingress(settings), _platform(settings), _live_checks(settings)),
+        not_through_hubs(settings),
     )
     site = facility(settings)
     return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))

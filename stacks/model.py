@@ -26,6 +26,7 @@ from metal_ipi.stacks.sections.api_address import (
 from metal_ipi.stacks.sections.artifacts import S3Artifacts, SshArtifacts
 from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.boot import Boot
+from metal_ipi.stacks.sections.cluster_api import ClusterApi
 from metal_ipi.stacks.sections.day_two import DayTwo
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
@@ -93,6 +94,9 @@ class Settings(Section):
         default_factory=Preflight, description="how the stack is checked before anything is ordered"
     )
     cost: Cost = Field(default_factory=Cost, description="where prices are from")
+    cluster_api: ClusterApi | None = Field(
+        default=None, description="the hub whose Cluster API installs the cluster; not set: `up` does it itself"
+    )
     protect: bool | None = Field(
         default=None,
         description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced;"

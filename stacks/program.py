@@ -22,7 +22,7 @@ from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.reading import given
 from metal_ipi.stacks.sections.dns import NoDns
 from metal_ipi.stacks.service_addresses import service_addresses
-from metal_ipi.stacks.settings import Settings, load
+from metal_ipi.stacks.settings import CLUSTER, Settings, load
 from metal_ipi.stacks.stream import boot_artifacts
 
 
@@ -35,7 +35,12 @@ def main() -> None:
         outputs = declare_hub(HUB.load())
     else:
         settings = load()
-        outputs = declare(settings, boot_spec(settings))
+        if settings.cluster_api is None:
+            outputs = declare(settings, boot_spec(settings))
+        else:
+            from metal_ipi.stacks.cluster_api.program import declare as declare_on_hub
+
+            outputs = declare_on_hub(settings, CLUSTER.tree(given()))
     for name, value in outputs.items():
         pulumi.export(name, value)
 

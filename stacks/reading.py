@@ -48,7 +48,7 @@ class Kind(Generic[Model]):
 
     def load(self) -> Model:
         """Read and validate the running stack's configuration. Raises SettingsError; registers no resource."""
-        return self.of_tree(self._tree(given()))
+        return self.of_tree(self.tree(given()))
 
     def of_tree(self, tree: Tree) -> Model:
         """Validate settings that stand elsewhere, by their names in a stack file. Raises SettingsError, as `load` does.
@@ -63,9 +63,10 @@ class Kind(Generic[Model]):
 
     def parse(self, values: dict[str, str], stack: str) -> Model:
         """Validate configuration values as the engine hands them over. Raises SettingsError."""
-        return self.validated(self._tree(values), stack)
+        return self.validated(self.tree(values), stack)
 
-    def _tree(self, values: dict[str, str]) -> Tree:
+    def tree(self, values: dict[str, str]) -> Tree:
+        """Configuration values as one tree, not validated."""
         tree: Tree = {}
         for key, value in values.items():
             if value in ("", "{}"):  # the defaults in Pulumi.yaml, which mean: not set

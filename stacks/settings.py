@@ -36,6 +36,7 @@ NEEDED: Sequence[Needed] = (
         for section, types, keys in _OF_TYPES
         for key in keys
     ),
+    Needed(path="clusterApi.hub.kubeconfig", when=lambda tree: at(tree, "clusterApi") is not None),
     *(
         Needed(path=f"dayTwo.registry.{key}", when=lambda tree: at(tree, "dayTwo.registry.type") == "s3")
         for key in ("accessKeyId", "secretAccessKey")

@@ -36,7 +36,15 @@ _STARTS = {
     "components": (),
     "stacks": (),
     "metal_ipi": (),
-    "tools": ("lab", "metal_ipi.plugin", "policy", "provider.leftovers", "provider.preflight"),
+    "tools": (
+        "cluster_api.crds",
+        "cluster_api.rbac",
+        "lab",
+        "metal_ipi.plugin",
+        "policy",
+        "provider.leftovers",
+        "provider.preflight",
+    ),
     "lab": (),
     "policy": (),
     "provider": ("metal_ipi.plugin",),  # its executable is the plug-in of all resources and components

@@ -13,6 +13,8 @@ def opener(kind: str) -> Opener:
         from metal_ipi.provider.gates.machine_config_access import open_check
     elif kind == "address-announced":
         from metal_ipi.provider.gates.address_announced import open_check
+    elif kind == "cluster-api-available":
+        from metal_ipi.provider.gates.cluster_api import open_check
     elif kind == "ingress-answers":
         from metal_ipi.provider.gates.ingress_answers import open_check
     elif kind == "operator-installed":

@@ -204,6 +204,20 @@ class InstallComplete(_OfCluster):
     kind: ClassVar[str] = "install-complete"
 
 
+class ClusterApiAvailable(_OfCluster):
+    """On a hub, whose credentials these are, Cluster API says that a cluster is Available.
+
+    Fails early when our providers say what they cannot do.
+    """
+
+    namespace: Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "the name of a namespace")]
+    """The namespace of the Cluster."""
+    cluster: Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "the name of a Cluster")]
+    """The Cluster's name."""
+
+    kind: ClassVar[str] = "cluster-api-available"
+
+
 class OperatorInstalled(_OfCluster):
     """The operator of a Subscription is installed: its ClusterServiceVersion succeeded, and is the latest of its
     channel; where somebody approves updates, the one that was approved."""
@@ -240,6 +254,7 @@ KINDS: Mapping[str, type[GateSpec]] = {
         IngressAnswers,
         NodesReady,
         InstallComplete,
+        ClusterApiAvailable,
         OperatorInstalled,
         ObjectReady,
     )

@@ -10,13 +10,10 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from metal_ipi.stacks.sections import forms
 from metal_ipi.stacks.sections.api_address import HostIPv4
 from metal_ipi.stacks.sections.base import Pem, Section, is_public_key, matching, wrong
+from metal_ipi.stacks.sections.cluster_api import Hub, Namespace
 from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.install import Lab
 
-Namespace = Annotated[
-    str,
-    matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no name of a namespace", "use a-z, 0-9 and -, at most 63"),
-]
 ImageReference = Annotated[
     str,
     matching(
@@ -42,14 +39,6 @@ OptionName = Annotated[
 OptionValue = Annotated[
     str, matching(r"[^\x00-\x1f\x7f]{1,1024}", "it is no value of one line", "give printable characters, at most 1024")
 ]
-
-
-class Hub(Section):
-    """How the hub is reached."""
-
-    kubeconfig: SecretStr | None = Field(
-        default=None, description="the text of a kubeconfig that may make the namespace and what is in it, as a secret"
-    )
 
 
 class Images(Section):

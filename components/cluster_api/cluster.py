@@ -1,0 +1,139 @@
+"""The component: applies a cluster's objects to a hub, and waits until Cluster API says that it is available."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import yaml
+from pulumi_kubernetes.apiextensions import CustomResource
+from pulumi_kubernetes.core import v1 as core
+
+from metal_ipi.components.cluster_api.objects import Object, Wanted, objects
+from metal_ipi.components.install.assets import credentials
+from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, Secret
+
+_LEAVES = "2h"
+"""How long a cluster may take to go: its machines are given back one after another."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagedClusterArgs:
+    """Arguments of `ManagedCluster`."""
+
+    kubeconfig: pulumi.Input[Secret[str]]
+    """The hub's, with rights for the namespace and to make it. Empty in a rehearsal."""
+    wanted: Wanted
+    secrets: Mapping[str, pulumi.Input[Secret[str]]]
+    """Secret settings, by path: `platform.servers.0.bmc.password`."""
+    timeout_seconds: float
+    """How long the cluster may take until it is available."""
+
+
+class ManagedCluster(pulumi.ComponentResource):
+    """A cluster that Cluster API installs on a hub with our providers."""
+
+    kubeconfig: pulumi.Output[str]
+    """The cluster's, once it is available. Secret."""
+
+    def __init__(self, name: str, args: ManagedClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("metal-ipi:cluster_api:ManagedCluster", name, None, opts)
+        self._name, self._wanted = name, args.wanted
+        kubeconfig = pulumi.Output.secret(args.kubeconfig)
+        hub = kubernetes.Provider(
+            f"{name}-hub",
+            kubeconfig=kubeconfig,
+            enable_server_side_apply=True,
+            enable_secret_mutable=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._hub = pulumi.ResourceOptions(
+            parent=self, provider=hub, custom_timeouts=pulumi.CustomTimeouts(delete=_LEAVES)
+        )
+        made = self._apply(objects(args.wanted), self._secret(args.secrets))
+        available = Gate(
+            f"{name}-available",
+            GateArgs(
+                spec=ClusterApiAvailable(
+                    credentials=_credentials(kubeconfig),
+                    namespace=args.wanted.namespace,
+                    cluster=args.wanted.name,
+                ),
+                timeout_seconds=args.timeout_seconds,
+                triggers=[digest(objects(args.wanted))],
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=list(made.values())),
+        )
+        place = available.passed_at.apply(lambda _: f"{args.wanted.namespace}/{args.wanted.name}-kubeconfig")
+        secret = core.Secret.get(f"{name}-kubeconfig", place, opts=pulumi.ResourceOptions(parent=self, provider=hub))
+        self.kubeconfig = pulumi.Output.secret(
+            secret.data.apply(lambda data: base64.b64decode((data or {}).get("value", "")).decode())
+        )
+        self.register_outputs({"kubeconfig": self.kubeconfig})
+
+    def _apply(self, found: Sequence[Object], secret: Object) -> dict[str, pulumi.CustomResource]:
+        """Declare all, each after those before it that it names; by kind, and templates by name.
+
+        So they go in the other order: machines first, and what is needed to give them back last.
+        """
+        made: dict[str, pulumi.CustomResource] = {}
+        space, *rest = found
+        for each in (space, secret, *rest):
+            metadata, fields = each["metadata"], {key: each[key] for key in ("spec",) if key in each}
+            opts = pulumi.ResourceOptions.merge(self._hub, pulumi.ResourceOptions(depends_on=list(made.values())))
+            kind = each["kind"]
+            name = f"{self._name}-{kind.lower()}"
+            if kind == "Namespace":
+                made[kind] = core.Namespace(name, metadata=metadata, opts=opts)
+            elif kind == "Secret":
+                made[kind] = core.Secret(name, metadata=metadata, string_data=each["stringData"], opts=opts)
+            else:
+                pool = (fields["spec"].get("template") or {}).get("spec", {}).get("pool")
+                name += f"-{pool}" if pool else ""
+                made[name if pool else kind] = CustomResource(
+                    name, api_version=each["apiVersion"], kind=kind, metadata=metadata, opts=opts, **fields
+                )
+        return made
+
+    def _secret(self, secrets: Mapping[str, pulumi.Input[str]]) -> Object:
+        metadata = {
+            "name": self._wanted.secret,
+            "namespace": self._wanted.namespace,
+            # clusterctl takes it along when the cluster moves to another hub.
+            "labels": {
+                "cluster.x-k8s.io/cluster-name": self._wanted.name,
+                "clusterctl.cluster.x-k8s.io/move": "",
+            },
+        }
+        data = {path: pulumi.Output.secret(value) for path, value in secrets.items()}
+        return {"kind": "Secret", "metadata": metadata, "stringData": data}
+
+
+def reached(kubeconfig: str) -> tuple[str, str, str, str]:
+    """The URL of a hub, its authority, and the administrator's certificate and key. Raises AssetsError where a
+    kubeconfig has not all of it within itself. A rehearsal has none, and gets what reaches nobody."""
+    if not kubeconfig:
+        return ("https://rehearsal.invalid", *3 * ("-----BEGIN REHEARSAL-----",))
+    known = credentials(kubeconfig)
+    url = str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"].get("server"))
+    return url, known.ca_pem, known.client_cert_pem, known.client_key_pem
+
+
+def _credentials(kubeconfig: pulumi.Output[str]) -> ClusterCredentials:
+    url, ca, certificate, key = (kubeconfig.apply(lambda text, part=part: reached(text)[part]) for part in range(4))
+    return ClusterCredentials(
+        url=pulumi.Output.unsecret(url),
+        ca_pem=pulumi.Output.unsecret(ca),
+        client_cert_pem=pulumi.Output.unsecret(certificate),
+        client_key_pem=key,
+    )
+
+
+def digest(found: Sequence[Object]) -> str:
+    """16 hexadecimal digits that stand for some objects."""
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]

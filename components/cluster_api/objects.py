@@ -1,0 +1,169 @@
+"""The objects of one cluster on a management cluster of Cluster API. Pure functions from plain data to manifests.
+
+They are of Cluster API's v1beta2 and of our providers' v1alpha1. Templates are named after what is in them: the
+controllers take no other content under an old name, and roll machines when the name changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+Object = dict[str, Any]
+
+CORE = "cluster.x-k8s.io/v1beta2"
+INFRASTRUCTURE, BOOTSTRAP, CONTROL_PLANE = (
+    f"{name}.cluster.x-k8s.io" for name in ("infrastructure", "bootstrap", "controlplane")
+)
+VERSION = "v1alpha1"
+API_PORT = 6443
+_CONTROL_PLANE_POOL, _WORKER_POOL = "control-plane", "worker"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The cluster. What is a `str` where a number or a tree is expected is a variable of clusterctl's."""
+
+    name: str
+    """Its first label, which is the Cluster's name, too."""
+    namespace: str
+    domain: str
+    """`<name>.<base domain>`."""
+    version: str
+    """`v<openshiftVersion>`."""
+    control_plane: int | str
+    """How many machines."""
+    workers: int | str
+    settings: Mapping[str, Any] | str
+    """The settings of the stack file without secrets; names without `metal-ipi:`."""
+    pod_networks: Sequence[str] = ()
+    service_networks: Sequence[str] = ()
+    own_namespace: bool = True
+    """Whether the namespace is made, too."""
+
+    @property
+    def secret(self) -> str:
+        """The Secret with the secret settings, by path: `platform.servers.0.bmc.password`."""
+        return f"{self.name}-settings"
+
+
+def objects(wanted: Wanted) -> list[Object]:
+    """All objects but the Secret, each after what it names."""
+    machines = {pool: _machine_template(wanted, pool) for pool in (_CONTROL_PLANE_POOL, _WORKER_POOL)}
+    config = _manifest(
+        BOOTSTRAP, "OpenShiftConfigTemplate", f"{wanted.name}-worker", wanted, {"template": {"spec": {}}}
+    )
+    # Without workers there are none to make machines from.
+    of_workers = [] if wanted.workers == 0 else [machines[_WORKER_POOL], config]
+    deployments = [_workers(wanted, machines[_WORKER_POOL], config)] if of_workers else []
+    infrastructure = _manifest(
+        INFRASTRUCTURE,
+        "MetalIpiCluster",
+        wanted.name,
+        wanted,
+        {
+            "controlPlaneEndpoint": {"host": f"api.{wanted.domain}", "port": API_PORT},
+            "settings": wanted.settings,
+            "secretsRef": {"name": wanted.secret},
+        },
+    )
+    control_plane = _manifest(
+        CONTROL_PLANE,
+        "OpenShiftControlPlane",
+        wanted.name,
+        wanted,
+        {
+            "replicas": wanted.control_plane,
+            "version": wanted.version,
+            "machineTemplate": {"spec": {"infrastructureRef": _reference(machines[_CONTROL_PLANE_POOL])}},
+        },
+    )
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}}
+    return [
+        *([space] if wanted.own_namespace else []),
+        infrastructure,
+        machines[_CONTROL_PLANE_POOL],
+        *of_workers,
+        control_plane,
+        _cluster(wanted, infrastructure, control_plane),
+        *deployments,
+    ]
+
+
+def template(namespace: str = "${NAMESPACE}") -> str:
+    """clusterctl's cluster-template.yaml: the same objects with its variables.
+
+    METAL_IPI_SETTINGS are the settings as JSON on one line, CLUSTER_DOMAIN is `<clusterName>.<baseDomain>`.
+    """
+    wanted = Wanted(
+        name="${CLUSTER_NAME}",
+        namespace=namespace,
+        domain="${CLUSTER_DOMAIN}",
+        version="${KUBERNETES_VERSION}",
+        control_plane="${CONTROL_PLANE_MACHINE_COUNT}",
+        workers="${WORKER_MACHINE_COUNT}",
+        settings="${METAL_IPI_SETTINGS}",
+        own_namespace=False,
+    )
+    text = yaml.safe_dump_all(objects(wanted), sort_keys=False)
+    return re.sub(r"'?(\$\{(?:CONTROL_PLANE_MACHINE_COUNT|WORKER_MACHINE_COUNT|METAL_IPI_SETTINGS)\})'?", r"\1", text)
+
+
+def _cluster(wanted: Wanted, infrastructure: Object, control_plane: Object) -> Object:
+    networks = {"pods": wanted.pod_networks, "services": wanted.service_networks}
+    blocks = {name: {"cidrBlocks": list(found)} for name, found in networks.items() if found}
+    spec = {
+        **({"clusterNetwork": blocks} if blocks else {}),
+        "infrastructureRef": _reference(infrastructure),
+        "controlPlaneRef": _reference(control_plane),
+    }
+    return {"apiVersion": CORE, "kind": "Cluster", "metadata": _metadata(wanted.name, wanted), "spec": spec}
+
+
+def _workers(wanted: Wanted, machines: Object, config: Object) -> Object:
+    machine = {
+        "clusterName": wanted.name,
+        "version": wanted.version,
+        "bootstrap": {"configRef": _reference(config)},
+        "infrastructureRef": _reference(machines),
+    }
+    name = f"{wanted.name}-worker"
+    labels = {**_labels(wanted), "cluster.x-k8s.io/deployment-name": name}
+    spec = {
+        "clusterName": wanted.name,
+        "replicas": wanted.workers,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": machine},
+    }
+    # The server that is lent to the bootstrap machine needs its Machine before there is a control plane.
+    metadata = {**_metadata(name, wanted), "annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}}
+    return {"apiVersion": CORE, "kind": "MachineDeployment", "metadata": metadata, "spec": spec}
+
+
+def _machine_template(wanted: Wanted, pool: str) -> Object:
+    inner = {"spec": {"pool": pool}}
+    made_of = hashlib.sha256(json.dumps(inner, sort_keys=True).encode()).hexdigest()[:8]
+    name = f"{wanted.name}-{pool}-{made_of}"
+    return _manifest(INFRASTRUCTURE, "MetalIpiMachineTemplate", name, wanted, {"template": inner})
+
+
+def _manifest(group: str, kind: str, name: str, wanted: Wanted, spec: Object) -> Object:
+    return {"apiVersion": f"{group}/{VERSION}", "kind": kind, "metadata": _metadata(name, wanted), "spec": spec}
+
+
+def _metadata(name: str, wanted: Wanted) -> Object:
+    return {"name": name, "namespace": wanted.namespace, "labels": _labels(wanted)}
+
+
+def _labels(wanted: Wanted) -> Object:
+    return {"cluster.x-k8s.io/cluster-name": wanted.name}
+
+
+def _reference(of: Object) -> Object:
+    return {"apiGroup": of["apiVersion"].partition("/")[0], "kind": of["kind"], "name": of["metadata"]["name"]}

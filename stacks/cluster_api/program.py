@@ -1,0 +1,67 @@
+"""The program of a cluster that Cluster API installs: its objects on the hub, and the wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from metal_ipi.components.cluster_api.cluster import ManagedCluster, ManagedClusterArgs
+from metal_ipi.components.cluster_api.objects import API_PORT, Wanted
+from metal_ipi.provider.types import Provider, ProviderArgs
+from metal_ipi.stacks.cluster_api.settings import without_secrets
+from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.settings import Settings
+
+
+def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Input[Any]]:
+    """Declare it; returns the stack's outputs, by name. `tree` has the settings as the stack file does."""
+    assert settings.cluster_api is not None, "the stack is one of Cluster API"
+    public, secrets = without_secrets(tree)
+    kubeconfig = settings.cluster_api.hub.kubeconfig
+    text = kubeconfig.get_secret_value() if kubeconfig is not None else REHEARSAL
+    provider = Provider("metal-ipi", ProviderArgs())
+    cluster = ManagedCluster(
+        "cluster-api",
+        ManagedClusterArgs(
+            kubeconfig="" if text == REHEARSAL else text,
+            wanted=wanted(settings, public),
+            secrets={path: str(value) for path, value in secrets.items()},
+            timeout_seconds=_longest(settings),
+        ),
+        pulumi.ResourceOptions(providers=[provider]),
+    )
+    return {
+        "cluster": {
+            "name": settings.cluster_name,
+            "domain": settings.domain,
+            "version": settings.openshift_version,
+        },
+        "api": {"url": f"https://api.{settings.domain}:{API_PORT}"},
+        "kubeconfig": cluster.kubeconfig,
+    }
+
+
+def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:
+    """What the objects are made of; `public` are the settings without secrets."""
+    assert settings.cluster_api is not None, "the stack is one of Cluster API"
+    fields = settings.install_config
+    return Wanted(
+        name=settings.cluster_name,
+        namespace=settings.cluster_api.namespace or settings.cluster_name,
+        domain=settings.domain,
+        version=f"v{settings.openshift_version}",
+        control_plane=settings.control_plane.count,
+        workers=settings.workers.count,
+        settings=public,
+        pod_networks=[each.cidr for each in fields.networking.cluster_network],
+        service_networks=list(fields.networking.service_network),
+    )
+
+
+def _longest(settings: Settings) -> int:
+    """As long as all gates of `up` together."""
+    limits = settings.timeouts
+    before = limits.machines_active + limits.machines_reachable + limits.api_answers
+    return before + limits.bootstrap_complete + limits.nodes_ready + limits.install_complete

@@ -1,0 +1,47 @@
+"""What the Cluster API providers cannot do, of what `up` can do itself."""
+
+from __future__ import annotations
+
+from metal_ipi.components.install.assets import AssetsError, credentials
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.listed.settings import ListedServers
+from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.day_two import DayTwo
+from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses
+
+_ITSELF = "leave clusterApi out, so that `up` installs the cluster itself"
+
+
+def not_through_hubs(settings: Settings) -> Found:
+    """Each setting that the providers refuse, or that names what only this machine has."""
+    if settings.cluster_api is None:
+        return
+    kubeconfig = settings.cluster_api.hub.kubeconfig
+    if kubeconfig is not None and kubeconfig.get_secret_value() != REHEARSAL:
+        try:
+            credentials(kubeconfig.get_secret_value())
+        except AssetsError:
+            why = "it has no certificate, key and authority within itself, for its first cluster and user"
+            remedy = "give one that `kubectl config view --raw --flatten --minify` prints, with a client certificate"
+            yield "clusterApi.hub.kubeconfig", "[secret]", why, remedy
+    if not isinstance(settings.platform, ListedServers):
+        why = "it orders machines through plug-ins of Pulumi, which the Cluster API providers do not have"
+        yield "platform.type", settings.platform.type, why, f"list servers (redfish, ironic), or {_ITSELF}"
+    if settings.install.manifests:
+        folders = ", ".join(settings.install.manifests)
+        yield (
+            "install.manifests",
+            folders,
+            "the Cluster API providers take no manifests yet",
+            f"remove it, or {_ITSELF}",
+        )
+    if not isinstance(settings.service_addresses, NoServiceAddresses):
+        why = "the Cluster API providers do not install MetalLB"
+        yield "serviceAddresses.type", settings.service_addresses.type, why, f"remove it, or {_ITSELF}"
+    if settings.day_two != DayTwo(catalog=settings.day_two.catalog):
+        why = "the Cluster API providers install no operators, and leave the image registry as it is"
+        yield "dayTwo", "{...}", why, f"remove it, or {_ITSELF}"
+    if settings.boot.stream_file:
+        why = "it is a file of this machine, and the providers run on the hub"
+        yield "boot.streamFile", settings.boot.stream_file, why, f"set boot.streamUrl instead, or {_ITSELF}"

@@ -1,0 +1,31 @@
+"""Through which hub a cluster is installed by Cluster API, and how a hub is reached."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from metal_ipi.stacks.sections.base import Section, matching
+
+Namespace = Annotated[
+    str,
+    matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no name of a namespace", "use a-z, 0-9 and -, at most 63"),
+]
+
+
+class Hub(Section):
+    """How the hub is reached."""
+
+    kubeconfig: SecretStr | None = Field(
+        default=None, description="the text of a kubeconfig that may make the namespace and what is in it, as a secret"
+    )
+
+
+class ClusterApi(Section):
+    """A cluster that Cluster API installs, on a hub which has its core controllers and our providers."""
+
+    hub: Hub = Field(default_factory=Hub, description="how the hub is reached")
+    namespace: Namespace | None = Field(
+        default=None, description="the namespace that the cluster has to itself on the hub; not set: the cluster's name"
+    )

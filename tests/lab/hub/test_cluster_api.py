@@ -1,0 +1,115 @@
+"""Cluster API on the hub, by clusterctl: the core with its webhooks, our providers from their repository, a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab import cluster_api
+from lab.cluster_api import components
+from lab.cluster_api.control import folder
+from lab.hub.layout import HubLayout
+from tests.lab.hub.hub import FOUND, ask
+from tests.lab.network.conftest import ROOT, Lab
+from tests.lab.waiting import until
+from tools import clusterctl, stackfile
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(isinstance(FOUND, str), reason=f"no hub here: {FOUND}"),
+]
+
+_NAME = "rack7"
+_CORE = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default"
+_PLACES = {
+    "MetalIpiCluster": "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/metalipiclusters",
+    "MetalIpiMachineTemplate": (
+        "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/default/metalipimachinetemplates"
+    ),
+    "OpenShiftConfigTemplate": "/apis/bootstrap.cluster.x-k8s.io/v1alpha1/namespaces/default/openshiftconfigtemplates",
+    "OpenShiftControlPlane": ("/apis/controlplane.cluster.x-k8s.io/v1alpha1/namespaces/default/openshiftcontrolplanes"),
+    "Cluster": f"{_CORE}/clusters",
+    "MachineDeployment": f"{_CORE}/machinedeployments",
+}
+
+
+def _install(lab: Lab) -> str:
+    """What `lab cluster-api` says; programs and images are made where they are not there."""
+    command = [sys.executable, "-m", "lab", "cluster-api", "--state", str(lab.layout.state)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def configuration(lab: Lab, hub: HubLayout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """clusterctl's configuration with the core and our providers, where the core is installed."""
+    for recipe in components.IMAGES:
+        recipe.ensure(lambda line: None)
+    assert "is installed in the hub; clusterctl's configuration" in _install(lab)
+    repository = tmp_path_factory.mktemp("repository")
+    clusterctl.write(repository, "registry.facility.test:5000/metal-ipi:1")
+    whole = yaml.safe_load((folder(lab.layout) / "clusterctl.yaml").read_text())
+    whole["providers"] += yaml.safe_load((repository / "clusterctl.yaml").read_text())["providers"]
+    path = repository / "all.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    return path
+
+
+def _clusterctl(lab: Lab, configuration: Path, *arguments: str, **variables: str) -> str:
+    program = cluster_api.CLUSTERCTL.ensure(lambda line: None)
+    environment = {
+        **os.environ,
+        **variables,
+        "KUBECONFIG": str(HubLayout(lab.layout.hub).kubeconfig("admin")),
+        "CLUSTERCTL_DISABLE_VERSIONCHECK": "true",
+        "XDG_CONFIG_HOME": str(configuration.parent),
+    }
+    done = subprocess.run(
+        lab.command(str(program), *arguments, "--config", str(configuration)),
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_core_is_installed_once(lab: Lab, configuration: Path) -> None:
+    assert "is installed in the hub\n" in _install(lab)
+
+
+def test_a_webhook_of_the_core_refuses_what_is_wrong(lab: Lab, configuration: Path) -> None:
+    """So cert-manager signed for it, and put its authority where the API finds it."""
+    wrong = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wrong"}}
+    reference = {"apiGroup": "a.test", "kind": "Kind", "name": "a"}
+    spec = {"clusterNetwork": {"pods": {"cidrBlocks": ["no-network"]}}, "infrastructureRef": reference}
+    with pytest.raises(AssertionError, match=r"admission webhook .* denied the request"):
+        ask(lab, "POST", f"{_CORE}/clusters", {**wrong, "spec": spec})
+
+
+def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuration: Path) -> None:
+    ours = [f"--{kind}={clusterctl.NAME}" for kind in clusterctl.PROVIDERS]
+    _clusterctl(lab, configuration, "init", *ours)
+    variables = clusterctl.variables(stackfile.read(ROOT / "stacks" / f"Pulumi.{_NAME}.yaml"))
+    counts = ("--control-plane-machine-count=3", "--worker-machine-count=1", "--kubernetes-version=v4.21.0-lab")
+    text = _clusterctl(
+        lab, configuration, "generate", "cluster", _NAME, f"--infrastructure={clusterctl.NAME}", *counts, **variables
+    )
+    made = list(yaml.safe_load_all(text))
+    assert {each["kind"] for each in made} == set(_PLACES)
+    (facility,) = (each for each in made if each["kind"] == "MetalIpiCluster")
+    assert facility["spec"]["settings"] == json.loads(variables["METAL_IPI_SETTINGS"])
+    for each in made:
+        ask(lab, "POST", _PLACES[each["kind"]], each)
+    told = "MetalIpiCluster status.initialization.provisioned is false"
+    until(lambda: told in _clusterctl(lab, configuration, "describe", "cluster", _NAME), 60)

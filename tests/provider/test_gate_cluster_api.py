@@ -1,0 +1,92 @@
+"""The gate that asks a hub how far Cluster API is, against an API on loopback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metal_ipi.provider.errors import GateFailed
+from metal_ipi.provider.gates.cluster_api import ClusterApiAvailable
+from tests.provider.fake_cluster import FakeCluster
+from tests.provider.harness import Harness, Resource
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
+_CLUSTER = "/apis/cluster.x-k8s.io/v1beta2/namespaces/rack7/clusters/rack7"
+_CHOSEN = "?labelSelector=cluster.x-k8s.io/cluster-name%3Drack7"
+_KINDS = {
+    "MetalIpiCluster": "infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/rack7/metalipiclusters",
+    "OpenShiftControlPlane": "controlplane.cluster.x-k8s.io/v1alpha1/namespaces/rack7/openshiftcontrolplanes",
+    "MetalIpiMachine": "infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/rack7/metalipimachines",
+    "OpenShiftConfig": "bootstrap.cluster.x-k8s.io/v1alpha1/namespaces/rack7/openshiftconfigs",
+}
+_STAGES = ("InfrastructureReady", "ControlPlaneInitialized", "Available")
+
+
+def _condition(kind: str, status: str, reason: str = "", message: str = "") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def _hub(cluster: FakeCluster, reached: int, **objects: dict[str, str]) -> None:
+    """A hub whose Cluster has come so many stages far, with objects of ours by kind, each with its main condition."""
+    stages = [_condition(stage, str(number < reached), message=f"why\n{stage}") for number, stage in enumerate(_STAGES)]
+    cluster.answers[_CLUSTER] = 200, {"status": {"conditions": stages}}
+    for kind, path in _KINDS.items():
+        found = [{"metadata": {"name": "one"}, "status": {"conditions": [objects[kind]]}}] if kind in objects else []
+        cluster.answers[f"/apis/{path}{_CHOSEN}"] = 200, {"items": found}
+
+
+async def _up(cluster: FakeCluster, timeout: float = 3) -> dict[str, Any]:
+    spec = cluster.spec(namespace="rack7", cluster="rack7")
+    it = Resource(Harness(), "Gate", name="cluster-available")
+    return await it.up({"kind": "cluster-api-available", "spec": spec, "timeoutSeconds": timeout, "triggers": []})
+
+
+async def test_it_passes_when_the_cluster_is_available(cluster: FakeCluster) -> None:
+    _hub(cluster, 3)
+    assert (await _up(cluster))["observed"] == "Cluster rack7 is Available"
+
+
+@pytest.mark.parametrize("reached", [0, 1, 2])
+async def test_it_tells_the_stage_that_is_waited_for(cluster: FakeCluster, reached: int) -> None:
+    _hub(cluster, reached)
+    with pytest.raises(GateFailed, match=rf"did not pass within 3 s\n  last seen: {_STAGES[reached]}: why"):
+        await _up(cluster)
+
+
+async def test_a_machine_that_is_waited_for_is_named_with_its_condition(cluster: FakeCluster) -> None:
+    _hub(cluster, 1, MetalIpiMachine=_condition("Ready", "False", "Working", "control-plane-0 is installed"))
+    with pytest.raises(GateFailed, match=r"MetalIpiMachine one: Working: control-plane-0 is installed"):
+        await _up(cluster)
+
+
+@pytest.mark.parametrize("reason", ["ServerRefused", "SettingsRefused"])
+async def test_what_waiting_does_not_mend_fails_at_once(cluster: FakeCluster, reason: str) -> None:
+    _hub(cluster, 0, MetalIpiMachine=_condition("Ready", "False", reason, "it is another's"))
+    with pytest.raises(GateFailed, match=rf"failed after 0 s(.|\n)*MetalIpiMachine one: {reason}: it is another's"):
+        await _up(cluster, timeout=3600)
+
+
+async def test_a_step_that_goes_on_failing_ends_the_wait_after_a_minute(cluster: FakeCluster) -> None:
+    _hub(cluster, 0, OpenShiftControlPlane=_condition("Available", "False", "Failing", "no such installer"))
+    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    early = await check.look(0.0)
+    assert early.fatal is None
+    assert "no such installer" in early.text
+    assert "no such installer (it has failed for 60 s" in str((await check.look(61.0)).fatal)
+    _hub(cluster, 0)
+    assert (await check.look(62.0)).fatal is None
+
+
+async def test_a_hub_that_has_no_such_cluster(cluster: FakeCluster) -> None:
+    cluster.answers[_CLUSTER] = 404, {}
+    with pytest.raises(GateFailed, match="it has no Cluster rack7"):
+        await _up(cluster)
+
+
+async def test_names_are_checked_before_anybody_is_asked(cluster: FakeCluster) -> None:
+    it = Resource(Harness(), "Gate", name="cluster-available")
+    spec: dict[str, Any] = cluster.spec(namespace="../default", cluster="Rack 7")
+    problems = await it.check({"kind": "cluster-api-available", "spec": spec, "timeoutSeconds": 3, "triggers": []})
+    assert sorted(each.split()[0] for each in problems) == ["spec.cluster", "spec.namespace"]

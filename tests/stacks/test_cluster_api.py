@@ -1,0 +1,149 @@
+"""A stack that Cluster API installs on a hub: its objects, what is declared, what is refused, what stays secret."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+import trustme
+import yaml
+
+from metal_ipi.components.cluster_api.objects import objects, template
+from metal_ipi.stacks.cluster_api.program import wanted
+from metal_ipi.stacks.cluster_api.settings import without_secrets
+from tests import golden
+from tests.mocks import Recorder, config_text
+from tests.stacks.answers import declared
+from tests.stacks.rack import SECRET, rack, rack_problems, rack_settings
+
+
+def _kubeconfig() -> str:
+    authority = trustme.CA()
+    client = authority.issue_cert("hub.test")
+
+    def data(blob: trustme.Blob) -> str:
+        return base64.b64encode(blob.bytes()).decode()
+
+    cluster = {"server": "https://hub.test:6443", "certificate-authority-data": data(authority.cert_pem)}
+    user = {
+        "client-certificate-data": data(client.cert_chain_pems[0]),
+        "client-key-data": data(client.private_key_pem),
+    }
+    return yaml.safe_dump({"clusters": [{"cluster": cluster}], "users": [{"user": user}]})
+
+
+_THROUGH: dict[str, Any] = {
+    "clusterApi": {"hub": {"kubeconfig": _kubeconfig()}},
+    "boot": {"streamUrl": "https://mirror.test/stream.json", "install": {"device": {"smallest": True}}},
+}
+
+
+def _tree(**changes: Any) -> dict[str, Any]:
+    return rack(**{**_THROUGH, **changes})
+
+
+def _answer(args: pulumi.runtime.MockResourceArgs) -> Mapping[str, Any]:
+    return {}
+
+
+_ANSWERS: dict[str, Any] = {
+    **dict.fromkeys(
+        (
+            "metal-ipi:cluster_api:ManagedCluster",
+            "kubernetes:core/v1:Namespace",
+            "kubernetes:infrastructure.cluster.x-k8s.io/v1alpha1:MetalIpiCluster",
+            "kubernetes:infrastructure.cluster.x-k8s.io/v1alpha1:MetalIpiMachineTemplate",
+            "kubernetes:bootstrap.cluster.x-k8s.io/v1alpha1:OpenShiftConfigTemplate",
+            "kubernetes:controlplane.cluster.x-k8s.io/v1alpha1:OpenShiftControlPlane",
+            "kubernetes:cluster.x-k8s.io/v1beta2:Cluster",
+            "kubernetes:cluster.x-k8s.io/v1beta2:MachineDeployment",
+        ),
+        _answer,
+    ),
+    "kubernetes:core/v1:Secret": lambda args: {"data": {"value": base64.b64encode(b"the cluster's").decode()}},
+    "metal-ipi:index:Gate": lambda args: {"passedAt": "now", "observed": "so", "waitedSeconds": 1.0},
+}
+
+
+def _declared(*, preview: bool = False, **changes: Any) -> Recorder:
+    return declared("rack", _ANSWERS, values=config_text(_tree(**changes)), preview=preview)
+
+
+def test_the_objects_of_a_rack() -> None:
+    settings = rack_settings(**_THROUGH)
+    public, secrets = without_secrets(_tree())
+    assert sorted(secrets) == [
+        "artifacts.secretAccessKey",
+        "install.pullSecret",
+        "platform.bmc.password",
+    ]
+    found = objects(wanted(settings, public))
+    assert SECRET not in str(found)
+    golden.check("cluster-api-rack.yaml", yaml.safe_dump_all(found, sort_keys=False))
+
+
+def test_clusterctl_s_template_has_the_same_objects_with_its_variables() -> None:
+    golden.check("cluster-template.yaml", template())
+
+
+def test_what_is_encrypted_or_in_a_list_is_a_secret_of_its_own_path() -> None:
+    tree = {"lab": {"machines": "simulated"}, "platform": {"servers": [{"bmc": {"password": "x"}}, {"name": "b"}]}}
+    encrypted = {"dns": {"tsig": {"secret": {"secure": "v1:abc"}, "name": "n"}}}
+    public, secrets = without_secrets({**tree, **encrypted})
+    assert public == {"platform": {"servers": [{"bmc": {}}, {"name": "b"}]}, "dns": {"tsig": {"name": "n"}}}
+    assert secrets == {"platform.servers.0.bmc.password": "x", "dns.tsig.secret": {"secure": "v1:abc"}}
+
+
+def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
+    recorder = _declared(preview=True)
+    urns = sorted(recorder.urn(args.name) for args in recorder.resources if args.name != "cluster-api-kubeconfig")
+    golden.check("urns-cluster-api.txt", "".join(f"{urn}\n" for urn in urns))
+    assert {
+        "cluster-api-secret",
+        "cluster-api-namespace",
+        "cluster-api-metalipicluster",
+        "cluster-api-openshiftcontrolplane",
+    } <= recorder.after("cluster-api-cluster"), (
+        "the Cluster goes first, and what gives its machines back stays until then"
+    )
+    assert {"cluster-api-cluster", "cluster-api-machinedeployment"} <= recorder.after("cluster-api-available")
+
+
+def test_the_kubeconfig_is_read_on_the_hub_when_the_cluster_is_available() -> None:
+    recorder = _declared()
+    assert recorder.outputs["kubeconfig"] == "the cluster's"
+    gate = recorder.inputs("cluster-api-available")
+    assert gate["kind"] == "cluster-api-available"
+    assert (gate["spec"]["url"], gate["spec"]["namespace"], gate["spec"]["cluster"]) == (
+        "https://hub.test:6443",
+        "rack",
+        "rack",
+    )
+
+
+def test_a_rehearsal_needs_no_hub() -> None:
+    assert _declared(preview=True, clusterApi={"hub": {}}, rehearsal=True).of("metal-ipi:index:Gate")
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "why"),
+    [
+        ({"clusterApi": {"namespace": "A_b"}}, "clusterApi.namespace", "it is no name of a namespace"),
+        ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
+        ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
+        ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
+        ({"dayTwo": {"nmState": {}}}, "dayTwo", "install no operators"),
+        ({"clusterApi": {"hub": {"kubeconfig": "x"}}}, "clusterApi.hub.kubeconfig", "within itself"),
+        (
+            {"serviceAddresses": {"type": "metallb-l2", "pools": [{"name": "a", "addresses": ["192.0.2.64/28"]}]}},
+            "serviceAddresses.type",
+            "do not install MetalLB",
+        ),
+    ],
+)
+def test_what_the_providers_cannot_do_is_refused(changes: dict[str, Any], path: str, why: str) -> None:
+    found = rack_problems(**{**_THROUGH, **changes})
+    assert any(each.path == f"metal-ipi:{path}" and why in each.why for each in found), found

@@ -1,0 +1,205 @@
+"""clusterctl's local repository of our Cluster API providers, and a stack's settings as clusterctl's variables.
+
+    python -m tools.clusterctl repository DIR --image REGISTRY/NAME:TAG    writes it, and clusterctl.yaml beside it
+    python -m tools.clusterctl variables STACK                             prints lines for a shell
+
+One process serves the three providers. It is part of the infrastructure provider's components; those of the other two
+are their definitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from tools import stackfile
+from tools.errors import StackError
+from tools.layout import ROOT
+from tools.program import import_from
+
+Object = dict[str, Any]
+
+NAME = "metal-ipi"
+NAMESPACE = "metal-ipi-system"
+_PROGRAM = "metal-ipi-controller-manager"
+METRICS_PORT = 8080
+PROVIDERS = {
+    "infrastructure": "InfrastructureProvider",
+    "bootstrap": "BootstrapProvider",
+    "control-plane": "ControlPlaneProvider",
+}
+"""clusterctl's types, by the first part of a provider's label."""
+_LABEL = "cluster.x-k8s.io/provider"
+_CONTRACT = "v1beta2"
+_IMAGE = re.compile(r"(?P<registry>[a-z0-9][A-Za-z0-9._:/-]*)/[a-z0-9][a-z0-9._-]*(:[\w.-]+|@sha256:[0-9a-f]{64})")
+_USER = 65532
+
+
+def version() -> str:
+    """The providers' version: the project's own."""
+    return f"v{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
+
+
+def printed(module: str) -> list[Object]:
+    """The objects that a module of the providers prints. Raises StackError where it does not run."""
+    command = [sys.executable, "-m", module]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:]
+        raise StackError(
+            f"`python -m {module}` ended with {done.returncode}",
+            why="\n".join(last) or "it said nothing",
+            remedy="install the requirements of the providers (requirements-cluster-api.txt)",
+        )
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def components(provider: str, definitions: Sequence[Object], rights: Sequence[Object], image: str) -> list[Object]:
+    """What clusterctl installs for one of PROVIDERS."""
+    label = f"{provider}-{NAME}"
+    own = [each for each in definitions if each["metadata"]["labels"][_LABEL] == label]
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    program = [*rights, _deployment(image, _account(rights))] if provider == "infrastructure" else []
+    return [space, *own, *program]
+
+
+def metadata(of: str) -> Object:
+    """Which contract of Cluster API releases of a version fulfil."""
+    major, minor = (int(each) for each in of.removeprefix("v").split(".")[:2])
+    series = {"major": major, "minor": minor, "contract": _CONTRACT}
+    return {
+        "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
+        "kind": "Metadata",
+        "releaseSeries": [series],
+    }
+
+
+def configuration(folder: Path, of: str) -> Object:
+    """clusterctl.yaml: where the repository's providers are."""
+    return {
+        "providers": [
+            {"name": NAME, "type": kind, "url": str(folder / f"{part}-{NAME}" / of / f"{part}-components.yaml")}
+            for part, kind in PROVIDERS.items()
+        ]
+    }
+
+
+def write(folder: Path, image: str) -> None:
+    """Write the repository. Raises StackError."""
+    if not _IMAGE.fullmatch(image):
+        raise StackError(
+            f"--image {image}",
+            why="it is no reference of a container image",
+            remedy="write it as registry/name:tag, or registry/name@sha256:<digest>",
+        )
+    import_from(ROOT)
+    from metal_ipi.stacks.cluster_api.settings import cluster_template
+
+    of = version()
+    definitions, rights = printed("metal_ipi.cluster_api.crds"), printed("metal_ipi.cluster_api.rbac")
+    for provider in PROVIDERS:
+        place = folder / f"{provider}-{NAME}" / of
+        place.mkdir(parents=True, exist_ok=True)
+        found = components(provider, definitions, rights, image)
+        (place / f"{provider}-components.yaml").write_text(yaml.safe_dump_all(found, sort_keys=False))
+        (place / "metadata.yaml").write_text(yaml.safe_dump(metadata(of), sort_keys=False))
+    (folder / f"infrastructure-{NAME}" / of / "cluster-template.yaml").write_text(cluster_template())
+    (folder / "clusterctl.yaml").write_text(yaml.safe_dump(configuration(folder, of), sort_keys=False))
+
+
+def variables(document: Mapping[str, Any]) -> dict[str, str]:
+    """clusterctl's variables of a stack file, by name. Secrets are not among them."""
+    import_from(ROOT)
+    from metal_ipi.stacks.cluster_api.settings import without_secrets
+
+    prefix = f"{stackfile.NAMESPACE}:"
+    config = cast("dict[str, Any]", document.get("config") or {})
+    tree = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+    settings, _ = without_secrets(tree)
+    return {
+        "CLUSTER_DOMAIN": f"{tree.get('clusterName')}.{tree.get('baseDomain')}",
+        "METAL_IPI_SETTINGS": json.dumps(settings, sort_keys=True),
+    }
+
+
+def _account(rights: Sequence[Object]) -> str:
+    return next(str(each["metadata"]["name"]) for each in rights if each["kind"] == "ServiceAccount")
+
+
+def _deployment(image: str, account: str) -> Object:
+    name = {"name": _PROGRAM, "namespace": NAMESPACE}
+    labels = {"control-plane": _PROGRAM}
+    container = {
+        "name": "manager",
+        "image": image,
+        "args": ["--namespace", NAMESPACE, "--metrics-port", str(METRICS_PORT)],
+        "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
+    }
+    pod = {
+        "serviceAccountName": account,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**name, "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the repository, or print the variables."""
+    parser = argparse.ArgumentParser(prog="python -m tools.clusterctl", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    repository = commands.add_parser("repository", help="write clusterctl's local repository of our providers")
+    repository.add_argument("folder", type=Path, metavar="DIR")
+    repository.add_argument("--image", required=True, help="the providers' container image")
+    of_stack = commands.add_parser("variables", help="print the variables that a stack gives the cluster template")
+    of_stack.add_argument("stack")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "repository":
+            folder = given.folder.resolve()
+            write(folder, given.image)
+            print(f"clusterctl --config {folder / 'clusterctl.yaml'} init --infrastructure {NAME} ...")
+        else:
+            document = stackfile.read(ROOT / "stacks" / f"Pulumi.{given.stack}.yaml")
+            for name, value in variables(document).items():
+                print(f"export {name}={shlex.quote(value)}")
+    except StackError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
