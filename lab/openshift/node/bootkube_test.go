@@ -173,6 +173,7 @@ func newSite(t *testing.T, inPlace bool) *site {
 		"/usr/local/bin/installer-gather.sh":                                     "gather",
 		"/usr/local/bin/installer-masters-gather.sh":                             "masters",
 		assetDirectory + "/manifests/cluster-config.yaml":                        "kind: ConfigMap\napiVersion: v1\nmetadata: {name: cluster-config-v1, namespace: kube-system}\n" + clusterConfigText,
+		assetDirectory + "/manifests/cluster-scheduler-02-config.yml":            namedObject("config.openshift.io/v1", "Scheduler", "cluster") + "spec: {mastersSchedulable: false}\n",
 		assetDirectory + "/manifests/cvo-overrides.yaml":                         namedObject("config.openshift.io/v1", "ClusterVersion", "version") + overridesText,
 		assetDirectory + "/openshift/99_config.yaml":                             namedObject("machineconfiguration.openshift.io/v1", "MachineConfig", "99-ssh"),
 		assetDirectory + "/tls/machine-config-server.crt":                        "certificate",
