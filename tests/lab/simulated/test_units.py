@@ -12,7 +12,7 @@ import pytest
 
 from lab.machines.simulated import afterburn, unitfile
 from lab.machines.simulated.disk import Disks
-from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, installer, power
+from lab.machines.simulated.programs import Answer, Call, Host, Refused, block, installer, network, power
 
 
 def unit(text: str, name: str = "worker@7.service") -> unitfile.UnitFile:
@@ -91,13 +91,16 @@ def test_systemctl_tells_which_unit_is_activating() -> None:
         (installer.coreos_installer, "install -c odd.yaml /dev/vda", "do not know the option secure='yes'"),
         (installer.coreos_installer, "install -c list.yaml /dev/vda", "not a mapping"),
         (installer.coreos_installer, "install /dev/vdz", "it is none"),
+        (network.chronyc, "sources", "`chronyc -c tracking` alone"),
+        (network.ping, "-f 192.0.2.1", "unrecognized arguments"),
+        (network.ip, "-json link show dev eth9", 'Device "eth9" does not exist'),
     ],
 )
 def test_what_programs_do_not_know_they_refuse(tmp_path: Path, program: Any, line: str, told: str) -> None:
     (tmp_path / "odd.yaml").write_text("secure: 'yes'\n")
     (tmp_path / "list.yaml").write_text("- install\n")
     host = Host(
-        spec=cast("Any", None), around=cast("Any", None), root=tmp_path, disks=Disks((), tmp_path),
+        spec=cast("Any", None), directory=tmp_path, around=cast("Any", None), root=tmp_path, disks=Disks((), tmp_path),
         power=cast("Any", None), line=print, activating=tuple[str, ...],
     )  # fmt: skip
     with pytest.raises(Refused, match=re.escape(told)):
