@@ -98,8 +98,8 @@ class Work:
         return not self.of_cluster(name) and not self.of_machine(name)
 
     async def plan(self, api: Api) -> Plan:
-        """What is to be done. Until the cluster is formed, all listed servers are its own, because the installer is told
-        how many workers there will be; from then on its workers are those that a MetalIpiMachine has."""
+        """What is to be done. Until the cluster is formed, all listed servers are its own: the installer is told how
+        many workers there will be. From then on its workers are those that a MetalIpiMachine has."""
         tree = self.tree
         if (await self.engine.state()).named(FORMED) is not None:
             machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
@@ -188,7 +188,7 @@ class Clusters:
 
 
 def is_of(node: Node, name: str) -> bool:
-    """Whether a resource is of one machine: `<host name>-server`, `-installation`, `-check`."""
+    """Whether a resource is of one machine: `<host name>-server`, `<host name>-installation`."""
     return name.rpartition("-")[0] == node.hostname or name == node.hostname
 
 

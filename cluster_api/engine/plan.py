@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from metal_ipi.cluster_api.engine import monitor
-from metal_ipi.cluster_api.engine.commands import Installer, NodeCheck
+from metal_ipi.cluster_api.engine.commands import Command
 from metal_ipi.cluster_api.engine.monitor import Registered
 from metal_ipi.cluster_api.engine.state import Entry, State, Values, name_of
 from metal_ipi.components.install.previous_runs import READ_STATE
@@ -80,7 +80,7 @@ class Plan:
 
 def types() -> dict[str, ResourceType]:
     """What can be made here, by token, for the time of one attempt."""
-    return {**resource_types(), Installer.token: Installer(), NodeCheck.token: NodeCheck()}
+    return {**resource_types(), Command.token: Command()}
 
 
 def plan(program: Callable[[], Mapping[str, Any]], state: State, known: Mapping[str, ResourceType], stack: str) -> Plan:

@@ -122,7 +122,7 @@ class MachineReconciler(Reconciler):
 
     async def _seen(self, item: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
         steps = [step for step in plan.steps.values() if is_of(node, step.name)]
-        waiting = [step for step in steps if step.action != "keep" and not step.name.endswith("-check")]
+        waiting = [step for step in steps if step.action != "keep"]
         was = bool(((item.get("status") or {}).get("initialization") or {}).get("provisioned"))
         said = Said()
         if not waiting or was:

@@ -18,7 +18,7 @@ from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.preflight.resource import Preflight
-from metal_ipi.provider.resource import Context, Made, ResourceType, Values
+from metal_ipi.provider.resource import Context, Made, Values
 from metal_ipi.stacks.problems import SettingsError
 from tests.stacks.answers import stack_file
 from tests.stacks.rack import SECRET, rack
@@ -290,11 +290,3 @@ def test_a_control_plane_has_the_number_that_is_listed() -> None:
     assert "lists 3" in scale("c", wanted=4, listed=3, machines={}, formed=False).refused
     four = {f"c-{number}": True for number in range(4)}
     assert "does not shrink" in scale("c", wanted=3, listed=3, machines=four, formed=True).refused
-
-
-def test_all_kinds_of_resources_are_known() -> None:
-    assert {kind for kind in types() if kind.startswith("command:")} == {
-        "command:local:Command",
-        "command:remote:Command",
-    }
-    assert all(isinstance(kind, ResourceType) for kind in types().values())
