@@ -118,7 +118,8 @@ def reached(kubeconfig: str) -> tuple[str, str, str, str]:
     """The URL of a hub, its authority, and the administrator's certificate and key. Raises AssetsError where a
     kubeconfig has not all of it within itself. A rehearsal has none, and gets what reaches nobody."""
     if not kubeconfig:
-        return ("https://rehearsal.invalid", *3 * ("-----BEGIN REHEARSAL-----",))
+        nobody = "-----BEGIN REHEARSAL-----"
+        return "https://rehearsal.invalid", nobody, nobody, nobody
     known = credentials(kubeconfig)
     url = str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"].get("server"))
     return url, known.ca_pem, known.client_cert_pem, known.client_key_pem
