@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, types
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of, type_of
+from metal_ipi.provider.artifacts import Artifacts
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.resource import Context, ResourceType
@@ -143,6 +144,14 @@ class Engine:
                 step = Step(urn=urn, action="delete", inputs={}, dependencies=(), order=entry.order, entry=entry)
                 self._begin(step, settings, given_up=given_up)
         return not left
+
+    async def upload_again(self, hostname: str) -> None:
+        """Have what installs a machine be uploaded once more: it was withdrawn when the machine was installed."""
+        for urn, entry in list((await self.state()).entries.items()):
+            hashes: Mapping[str, str] = entry.outputs.get("hashes") or {}
+            kept = {name: text for name, text in hashes.items() if not name.startswith(f"{hostname}.")}
+            if type_of(urn) == Artifacts.token and len(kept) < len(hashes):
+                await self._keep(urn, replace(entry, outputs={**entry.outputs, "hashes": kept}))
 
     async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
         """End what makes something, by name, and forget what failed to be made: what is there is in the state."""

@@ -186,6 +186,8 @@ class MachineReconciler(Reconciler):
         mine = [urn for urn in state.entries if is_of(node, urn.rpartition("::")[2])]
         if not work.engine.remove(mine, work.connections(), given_up=stays):
             return False
+        if stays:  # another Machine may take it
+            await work.engine.upload_again(node.hostname)
         whose = f"{work.namespace}/{item['metadata']['name']}"
         await self._hub.claims.give_back(work.servers[server].mac, whose)
         return True

@@ -217,6 +217,15 @@ def test_what_a_killed_attempt_made_is_found_and_taken_away(monkeypatch: pytest.
     assert Place.deleted == ["there"] and not store.entries
 
 
+def test_what_installs_a_machine_is_uploaded_again_for_the_next_one() -> None:
+    urn = "urn:pulumi:rack::metal-ipi::metal-ipi:index:Artifacts::workers-installers"
+    hashes = {f"rack-worker-{number}.ign": "sha512-0" for number in (1, 11)}
+    store = Memory()
+    store.entries[urn] = Entry(urn=urn, id="x", inputs={}, outputs={"hashes": hashes, "directory": "d"})
+    asyncio.run(Engine(store).upload_again("rack-worker-1"))
+    assert store.entries[urn].outputs == {"hashes": {"rack-worker-11.ign": "sha512-0"}, "directory": "d"}
+
+
 def test_a_state_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(StateError, match="cannot be read"):
         Entry.unpacked("bm90aGluZw==")
