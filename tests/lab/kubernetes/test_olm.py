@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -164,9 +165,10 @@ def test_the_api_takes_each_kind_of_storage_after_each_other(site: Site) -> None
     send(site.client, "PATCH", _REGISTRY, json=before, headers={"Content-Type": "application/merge-patch+json"})
     claim = ClaimArgs(storage_class=None, size=1, access="ReadWriteOnce")
     s3: dict[str, Any] = {"storage": {"s3": {"bucket": "b", "region": "r", "virtualHostedStyle": True}}}
+    base = RegistryArgs(kubeconfig="", credentials=_NO_CREDENTIALS, timeout=1, managed=True)
     kinds: list[dict[str, Any]] = [{"claim": claim}, s3, {"storage": {"emptyDir": {}}}, {"managed": False}]
     for changes in [each for first in kinds for second in kinds for each in (first, second)]:
-        args = RegistryArgs(kubeconfig="", credentials=_NO_CREDENTIALS, timeout=1, **{"managed": True, **changes})
+        args = replace(base, **changes)
         document = {
             "apiVersion": "imageregistry.operator.openshift.io/v1",
             "kind": "Config",
