@@ -127,7 +127,8 @@ def claim(args: ClaimArgs) -> dict[str, Any]:
 def configuration(args: RegistryArgs) -> dict[str, Any]:
     """What of the operator's configuration is ours."""
     if not args.managed:
-        return {"managementState": "Removed", "replicas": args.replicas}  # the API wants the latter in any case
+        # The API wants replicas in any case; and a storage with nothing in it would become null, which it refuses.
+        return {"managementState": "Removed", "replicas": args.replicas, "storage": {"emptyDir": {}}}
     storage = {"pvc": {"claim": CLAIM}} if args.claim is not None else dict(args.storage)
     # A volume that one node mounts can be taken over only when the pod before has let go of it.
     alone = args.claim is not None and args.claim.access == "ReadWriteOnce"

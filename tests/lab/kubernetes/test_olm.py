@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,17 +14,20 @@ import pytest
 from lab import olm
 from lab.kubernetes.access import Access, apply, send
 from lab.olm.running import Running
+from metal_ipi.components.addons.registry import ClaimArgs, RegistryArgs, configuration
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.gates import Observation
 from metal_ipi.provider.gates.cluster import OPENERS
 from metal_ipi.provider.gates.operator_lifecycle import OperatorInstalled
 from metal_ipi.provider.node_marks import NodeMarks
 from metal_ipi.provider.resource import Context
+from metal_ipi.provider.resources.credentials import ClusterCredentials
 from metal_ipi.provider.status import NoLog, Status
 from tests.lab.kubernetes.support import Identities, cluster
 
 pytestmark = [pytest.mark.servers, pytest.mark.nightly]
 _OLM = "/apis/operators.coreos.com/v1alpha1/namespaces/example"
+_NO_CREDENTIALS = ClusterCredentials(url="https://a", ca_pem="", client_cert_pem="", client_key_pem="")
 _NOTHING = Observation(passed=False, text="nothing yet")
 _REGISTRY = "/apis/imageregistry.operator.openshift.io/v1/configs/cluster"
 _CLAIM = "/api/v1/namespaces/openshift-image-registry/persistentvolumeclaims/images"
@@ -74,13 +79,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
         }
         running = Running(directory, "127.0.0.1", programs)
         try:
-            yield Site(access, client, credentials, running)
+            site = Site(access, client, credentials, running)
+            asyncio.run(site.until(lambda: client.get(_REGISTRY).is_success))
+            yield site
         finally:
             running.stop()
 
 
 async def test_an_operator_that_somebody_approves(site: Site) -> None:
-    await site.until(lambda: site.client.get(_REGISTRY).is_success)
     group = "/apis/operators.coreos.com/v1/namespaces/example/operatorgroups/example"
     site.apply(group, "OperatorGroup", {"targetNamespaces": ["example"]}, "operators.coreos.com/v1")
     spec = {
@@ -151,6 +157,33 @@ async def test_the_registry_says_what_it_lacks_and_its_claim_goes(site: Site) ->
     site.apply(_CLAIM, "PersistentVolumeClaim", volume, "v1")
     assert send(site.client, "DELETE", _CLAIM)["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     await site.until(lambda: site.client.get(_CLAIM).status_code == 404)
+
+
+def test_the_api_takes_each_kind_of_storage_after_each_other(site: Site) -> None:
+    """By server-side apply, beside the operator: what is left out must not become null."""
+    before = {"spec": {"storage": {"emptyDir": None, "pvc": None}}}
+    send(site.client, "PATCH", _REGISTRY, json=before, headers={"Content-Type": "application/merge-patch+json"})
+    claim = ClaimArgs(storage_class=None, size=1, access="ReadWriteOnce")
+    s3: dict[str, Any] = {"storage": {"s3": {"bucket": "b", "region": "r", "virtualHostedStyle": True}}}
+    base = RegistryArgs(kubeconfig="", credentials=_NO_CREDENTIALS, timeout=1, managed=True)
+    kinds: list[dict[str, Any]] = [{"claim": claim}, s3, {"storage": {"emptyDir": {}}}, {"managed": False}]
+    for changes in [each for first in kinds for second in kinds for each in (first, second)]:
+        args = replace(base, **changes)
+        document = {
+            "apiVersion": "imageregistry.operator.openshift.io/v1",
+            "kind": "Config",
+            "metadata": {"name": "cluster"},
+            "spec": configuration(args),
+        }
+        live = send(
+            site.client,
+            "PATCH",
+            _REGISTRY,
+            params={"fieldManager": "ours", "force": "true", "fieldValidation": "Strict"},
+            content=json.dumps(document),
+            headers={"Content-Type": "application/apply-patch+yaml"},
+        )
+        assert live["spec"]["storage"] == configuration(args)["storage"]
 
 
 async def test_labels_and_taints_of_a_real_node(site: Site) -> None:
