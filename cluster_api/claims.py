@@ -24,13 +24,16 @@ class Claims:
         name = _name(server)
         metadata = {"name": name, "annotations": {_HOLDER: machine}}
         await self._api.create(LEASE, self._namespace, {"metadata": metadata, "spec": {"holderIdentity": name}})
-        found = await self._api.get(LEASE, self._namespace, name)
-        return "" if found is None else str((found["metadata"].get("annotations") or {}).get(_HOLDER) or "somebody")
+        return await self.holder(server) or ""
+
+    async def holder(self, server: str) -> str | None:
+        """Whose a server is; None: nobody's."""
+        found = await self._api.get(LEASE, self._namespace, _name(server))
+        return None if found is None else str((found["metadata"].get("annotations") or {}).get(_HOLDER) or "somebody")
 
     async def give_back(self, server: str, machine: str) -> None:
         """End the claim of a machine. Another's is left alone."""
-        found = await self._api.get(LEASE, self._namespace, _name(server))
-        if found is not None and (found["metadata"].get("annotations") or {}).get(_HOLDER) == machine:
+        if await self.holder(server) == machine:
             await self._api.delete(LEASE, self._namespace, _name(server))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from metal_ipi.cluster_api.api import MACHINE, Object
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
 from metal_ipi.cluster_api.engine.plan import Plan, Step
+from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, owner_of, reason_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
@@ -177,20 +178,35 @@ class MachineReconciler(Reconciler):
         if not server or server not in work.servers:
             return True
         node, state = work.node(server), await work.engine.state()
+        whose, mac = f"{work.namespace}/{item['metadata']['name']}", work.servers[server].mac
+        mine = [urn for urn in state.entries if is_of(node, name_of(urn))]
+        holder = await self._hub.claims.holder(mac)
+        if holder is None and mine:  # nobody's: as after a move to another hub, which takes no Lease along
+            if others := await self._named(server, item, work):
+                raise NotUsable(
+                    "ServerRefused", f"whose server {server} is nobody knows: MetalIpiMachine {others[0]} names it too"
+                )
+            holder = await self._hub.claims.claim(mac, whose)
+        if holder != whose:  # it was refused: what runs there is another's
+            return True
         # While the cluster stays, a node is drained and taken out of it first.
         stays = not leaving(work.cluster)
         formed = state.named(FORMED)
         if stays and formed is not None and node.role == "control-plane":
             await _refuse_without_quorum(work, node, Cluster(formed.inputs["spec"], patience=0))
         await work.engine.stop(lambda name: is_of(node, name))
-        mine = [urn for urn in state.entries if is_of(node, urn.rpartition("::")[2])]
         if not work.engine.remove(mine, work.connections(), given_up=stays):
             return False
         if stays:  # another Machine may take it
             await work.engine.upload_again(node.hostname)
-        whose = f"{work.namespace}/{item['metadata']['name']}"
-        await self._hub.claims.give_back(work.servers[server].mac, whose)
+        await self._hub.claims.give_back(mac, whose)
         return True
+
+    async def _named(self, server: str, item: Object, work: Work) -> list[str]:
+        """The names of the cluster's other objects that name a server."""
+        found = await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
+        names = [str(each["metadata"]["name"]) for each in found if each["spec"].get("server") == server]
+        return [name for name in names if name != item["metadata"]["name"]]
 
 
 async def _refuse_without_quorum(work: Work, node: Node, cluster: Cluster) -> None:

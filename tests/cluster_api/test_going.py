@@ -1,0 +1,121 @@
+"""What goes when an object of a cluster is deleted, and what must not: no server of another, no majority of etcd."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from metal_ipi.cluster_api.api import LEASE, Api, Object, Resource
+from metal_ipi.cluster_api.claims import Claims
+from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work
+from metal_ipi.cluster_api.engine.state import Entry, State, name_of
+from metal_ipi.cluster_api.reconcilers.base import Hub
+from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
+from metal_ipi.cluster_api.settings import validated
+from metal_ipi.cluster_api.store import CLUSTER_LABEL
+from tests.stacks.rack import rack
+
+_SERVER, _INSTALLATION = "metal-ipi:index:RedfishMachine", "metal-ipi:index:Installation"
+
+
+class Objects:
+    """The part of `Api` that reads, makes and deletes, in memory."""
+
+    def __init__(self) -> None:
+        self.there: dict[tuple[str, str], Object] = {}
+
+    async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:
+        return self.there.get((kind.kind, name))
+
+    async def list(self, kind: Resource, namespace: str, labels: str = "") -> list[Object]:
+        wanted = dict(each.partition("=")[::2] for each in labels.split(",") if each)
+        found = [each for (of, _), each in self.there.items() if of == kind.kind]
+        return [each for each in found if wanted.items() <= (each["metadata"].get("labels") or {}).items()]
+
+    async def create(self, kind: Resource, namespace: str, body: Mapping[str, Any]) -> Object | None:
+        return self.there.setdefault((kind.kind, body["metadata"]["name"]), dict(body))
+
+    async def delete(self, kind: Resource, namespace: str, name: str) -> None:
+        del self.there[kind.kind, name]
+
+
+class Steps:
+    """An engine whose deletions are written down, and are over at the next look."""
+
+    def __init__(self, *names: str) -> None:
+        self.lock = asyncio.Lock()
+        self.began: list[str] = []
+        self._entries = {urn: entry for urn, entry in map(_entry, names)}
+
+    async def state(self) -> State:
+        return State(entries=dict(self._entries))
+
+    async def stop(self, mine: Any) -> None:
+        return
+
+    async def upload_again(self, hostname: str) -> None:
+        return
+
+    def going(self) -> set[str]:
+        return {name_of(urn) for urn in self._entries} & set(self.began)
+
+    def remove(self, found: list[str], settings: Any, *, given_up: bool) -> bool:
+        self.began += [name_of(urn) for urn in found if urn in self._entries]
+        return not found
+
+
+def _entry(name: str) -> tuple[str, Entry]:
+    kind = _INSTALLATION if name.endswith("-installation") else _SERVER
+    urn = f"urn:pulumi:rack::metal-ipi::{kind}::{name}"
+    return urn, Entry(urn=urn, id="x", inputs={"spec": {}}, outputs={})
+
+
+def _work(steps: Steps) -> Work:
+    tree = rack()
+    return Work(
+        cluster={"metadata": {"name": "rack", "namespace": "facility"}, "spec": {}},
+        facility={},
+        engine=cast(Any, steps),
+        store=cast(Any, None),
+        tree=tree,
+        settings=validated(tree),
+    )
+
+
+def _machine(objects: Objects, name: str, server: str, **metadata: Any) -> Object:
+    made = {"metadata": {"name": name, "labels": {CLUSTER_LABEL: "rack"}, **metadata}, "spec": {"server": server}}
+    objects.there["MetalIpiMachine", name] = made
+    return made
+
+
+def _reconciler(objects: Objects) -> tuple[MachineReconciler, Claims]:
+    api = cast(Api, objects)
+    claims = Claims(api, "own")
+    return MachineReconciler(Hub(api=api, clusters=Clusters(api), claims=claims)), claims
+
+
+@pytest.fixture(autouse=True)
+def _no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metal_ipi.cluster_api.settings.connected", lambda settings: None)
+
+
+async def _gone(reconciler: MachineReconciler, item: Object, work: Work) -> bool:
+    return await reconciler._gone(item, work)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_machine_that_was_refused_takes_no_server_of_another_with_it() -> None:
+    async def whole() -> None:
+        objects, steps = Objects(), Steps("rack-worker-4-server", "rack-worker-4-installation")
+        (reconciler, claims), work = _reconciler(objects), _work(steps)
+        first, second = (_machine(objects, name, "worker-4") for name in ("first", "second"))
+        with pytest.raises(NotUsable, match="MetalIpiMachine first names it too"):
+            await _gone(reconciler, second, work)
+        await claims.claim(work.servers["worker-4"].mac, "facility/first")
+        assert await _gone(reconciler, second, work) and not steps.began
+        assert not await _gone(reconciler, first, work) and len(steps.began) == 2
+        assert len(await objects.list(LEASE, "own")) == 1
+
+    asyncio.run(whole())
