@@ -48,6 +48,12 @@ class SecretStore:
         if await self._api.create(SECRET, self._namespace, body) is None:
             raise ApiError(f"Secret {self._namespace}/{self.name} came into being just now", 409)
 
+    async def is_owned(self) -> bool:
+        """Whether there is one, and the MetalIpiCluster is its owner. Raises ApiError."""
+        found = await self._api.get(SECRET, self._namespace, self.name)
+        owners = ((found or {}).get("metadata") or {}).get("ownerReferences") or []
+        return any(each["uid"] == self._owner["metadata"]["uid"] for each in owners)
+
     async def delete(self) -> None:
         """Nothing is left of the cluster."""
         await self._api.delete(SECRET, self._namespace, self.name)

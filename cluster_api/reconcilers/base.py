@@ -55,6 +55,8 @@ class Reconciler(ABC):
 
     resource: ClassVar[Resource]
     main: ClassVar[str] = conditions.READY
+    referred: ClassVar[str] = ""
+    """The field of a Cluster's spec that names the one object of this kind; empty: there may be many."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -72,6 +74,8 @@ class Reconciler(ABC):
         said = Said(main=self.main)
         if cluster is None:
             said.ready(False, "WaitingForCluster", "no Cluster has this object yet")
+        elif not self.is_meant(item, cluster):
+            said.ready(False, "NotReferred", self._stranger(item, cluster))
         else:
             try:
                 said = await self._reconcile(item, await self._hub.clusters.open(cluster))
@@ -98,6 +102,8 @@ class Reconciler(ABC):
         if cluster is None:  # nothing was made for it
             return True
         try:
+            if not self.is_meant(item, cluster):
+                return await self._stranger_gone(item, cluster)
             work = await self._hub.clusters.open(cluster)
             if await self._gone(item, work):
                 return True
@@ -109,6 +115,22 @@ class Reconciler(ABC):
 
     @abstractmethod
     async def _reconcile(self, item: Object, work: Work) -> Said: ...
+
+    def is_meant(self, item: Object, cluster: Object) -> bool:
+        """Whether it is the object that its Cluster refers to, where a Cluster refers to one of its kind."""
+        reference: Mapping[str, Any] = (cluster.get("spec") or {}).get(self.referred) or {}
+        wanted = self.resource.kind, item["metadata"]["name"]
+        return not self.referred or (reference.get("kind"), reference.get("name")) == wanted
+
+    def _stranger(self, item: Object, cluster: Object) -> str:
+        return (
+            f"Cluster {cluster['metadata']['name']}: spec.{self.referred} names another object than "
+            f"{item['metadata']['name']}, for which nothing is done: have it name this one, or delete this one"
+        )
+
+    async def _stranger_gone(self, item: Object, cluster: Object) -> bool:
+        """Whether one that its Cluster does not refer to may go. Raises NotUsable where it must not."""
+        return True
 
     @abstractmethod
     async def _gone(self, item: Object, work: Work) -> bool:
@@ -130,6 +152,14 @@ class Reconciler(ABC):
         changed = {key: value for key, value in status.items() if before.get(key) != value}
         if changed:
             await api.patch(*place, {"status": changed}, "status")
+
+
+def refuse_while_it_stays(work: Work) -> None:
+    """Raises NotUsable where a Cluster is not being deleted."""
+    if not leaving(work.cluster):
+        raise NotUsable(
+            "ClusterStays", f"it goes with its Cluster only: delete Cluster {work.namespace}/{work.name}, or leave it"
+        )
 
 
 def doing(work: Work, mine: Callable[[str], bool]) -> str:

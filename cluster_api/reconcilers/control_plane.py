@@ -11,7 +11,7 @@ from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
-from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of
+from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by
@@ -63,6 +63,7 @@ class ControlPlaneReconciler(Reconciler):
 
     resource = OPENSHIFT_CONTROL_PLANE.resource
     main = conditions.AVAILABLE
+    referred = "controlPlaneRef"
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         said = Said(main=self.main)
@@ -171,6 +172,7 @@ class ControlPlaneReconciler(Reconciler):
         return work.of_control_plane
 
     async def _gone(self, item: Object, work: Work) -> bool:
+        refuse_while_it_stays(work)
         await work.engine.stop(work.of_control_plane)
         machines = await self._machines(item, work)
         for machine in machines:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from metal_ipi.cluster_api.api import Object
-from metal_ipi.cluster_api.clusters import Work
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of
+from metal_ipi.cluster_api.clusters import NotUsable, Work
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
+from metal_ipi.cluster_api.store import SecretStore
 
 API_PORT = 6443
 
@@ -16,6 +17,7 @@ class FacilityReconciler(Reconciler):
     """Provisioned once the preflight has passed; gone once nothing of the cluster is left."""
 
     resource = METAL_IPI_CLUSTER.resource
+    referred = "infrastructureRef"
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         assert work.servers, "a platform without servers is refused"
@@ -36,7 +38,16 @@ class FacilityReconciler(Reconciler):
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         return lambda name: True
 
+    async def _stranger_gone(self, item: Object, cluster: Object) -> bool:
+        name = str(cluster["metadata"]["name"])
+        if await SecretStore(self._hub.api, item, name).is_owned():  # Kubernetes takes it away with its owner
+            raise NotUsable(
+                "NotReferred", f"it owns the install state of Cluster {name}: have spec.{self.referred} name it again"
+            )
+        return True
+
     async def _gone(self, item: Object, work: Work) -> bool:
+        refuse_while_it_stays(work)
         await work.engine.stop()
         left = (await work.engine.state()).entries
         if left and not work.engine.remove(left, work.connections(), given_up=False):

@@ -150,6 +150,9 @@ def test_what_is_paused_is_left_alone(hub: Hub) -> None:
     assert FINALIZER in hub.get(made.FACILITIES, "paused")["metadata"]["finalizers"]  # type: ignore[index]
     hub.patch(made.FACILITIES, "paused", {"spec": {"settings": {"clusterName": "paused"}}})
     hub.patch(made.CLUSTERS, "paused", {"spec": {"paused": False}})
+    # It goes with its Cluster only.
+    assert "delete Cluster facility/paused" in _said(hub, made.FACILITIES, "paused", "Deleting")
+    hub.delete(made.CLUSTERS, "paused")
     hub.until(lambda: hub.get(made.FACILITIES, "paused") is None, "it goes")
 
 

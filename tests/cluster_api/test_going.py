@@ -12,7 +12,9 @@ from metal_ipi.cluster_api.api import LEASE, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of
-from metal_ipi.cluster_api.reconcilers.base import Hub
+from metal_ipi.cluster_api.reconcilers.base import SOON, Hub
+from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
+from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
 from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
 from metal_ipi.cluster_api.settings import validated
 from metal_ipi.cluster_api.store import CLUSTER_LABEL
@@ -37,6 +39,14 @@ class Objects:
 
     async def create(self, kind: Resource, namespace: str, body: Mapping[str, Any]) -> Object | None:
         return self.there.setdefault((kind.kind, body["metadata"]["name"]), dict(body))
+
+    async def patch(self, kind: Resource, namespace: str, name: str, body: Object, subresource: str = "") -> None:
+        self.there[kind.kind, name].update(body)
+
+    def reason(self, name: str) -> str:
+        """Of what an object says of itself first, Paused aside."""
+        (found,) = (each for (_, of), each in self.there.items() if of == name)
+        return next(each["reason"] for each in found["status"]["conditions"] if each["type"] != "Paused")
 
     async def delete(self, kind: Resource, namespace: str, name: str) -> None:
         del self.there[kind.kind, name]
@@ -117,5 +127,42 @@ def test_a_machine_that_was_refused_takes_no_server_of_another_with_it() -> None
         assert await _gone(reconciler, second, work) and not steps.began
         assert not await _gone(reconciler, first, work) and len(steps.began) == 2
         assert len(await objects.list(LEASE, "own")) == 1
+
+    asyncio.run(whole())
+
+
+def _cluster() -> Object:
+    return {
+        "metadata": {"name": "rack", "namespace": "facility"},
+        "spec": {
+            "infrastructureRef": {"kind": "MetalIpiCluster", "name": "rack"},
+            "controlPlaneRef": {"kind": "OpenShiftControlPlane", "name": "rack"},
+        },
+    }
+
+
+@pytest.mark.parametrize("kind", [FacilityReconciler, ControlPlaneReconciler])
+def test_only_what_the_cluster_refers_to_is_its_own_and_goes_with_it_only(
+    kind: type[FacilityReconciler | ControlPlaneReconciler],
+) -> None:
+    def _object(name: str) -> Object:
+        return {"metadata": {"name": name, "namespace": "facility", "uid": name, "labels": {CLUSTER_LABEL: "rack"}}}
+
+    async def whole() -> None:
+        objects, steps = Objects(), Steps("rack-worker-4-server")
+        api = cast(Api, objects)
+        reconciler = kind(Hub(api=api, clusters=Clusters(api), claims=Claims(api, "own")))
+        objects.there["Cluster", "rack"] = _cluster()
+        objects.there[kind.resource.kind, "rack-new"] = new = _object("rack-new")
+        assert await reconciler.reconcile("facility", "rack-new") == SOON
+        assert objects.reason("rack-new") == "NotReferred"
+        assert await reconciler.gone("facility", "rack-new")
+        with pytest.raises(NotUsable, match="delete Cluster facility/rack"):
+            await reconciler._gone(_object("rack"), _work(steps))  # pyright: ignore[reportPrivateUsage]
+        assert not steps.began
+        if kind is FacilityReconciler:  # the state must not go with the one that was replaced
+            secret: Object = {"metadata": {"name": "rack-install-state", "ownerReferences": [{"uid": "rack-new"}]}}
+            objects.there["Secret", "rack-install-state"] = secret
+            assert not await reconciler.gone("facility", new["metadata"]["name"])
 
     asyncio.run(whole())
