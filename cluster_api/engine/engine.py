@@ -67,6 +67,8 @@ class Engine:
     def __init__(self, store: Store, ring: Callable[[], None] = lambda: None) -> None:
         """`ring` is called whenever a step is over."""
         self._store, self._ring = store, ring
+        self.deciding = asyncio.Lock()
+        """Held by whoever decides what may go and begins with it: of two, one sees what the other has begun."""
         self._redact = Redactor()
         self._state: State | None = None
         self._planned: tuple[str, Plan] | None = None
@@ -110,6 +112,10 @@ class Engine:
     def running(self, names: Callable[[str], bool]) -> dict[str, str]:
         """What is being done, by name, with the latest word of it."""
         return {name_of(urn): self._said.get(urn, "") for urn in self._running if names(name_of(urn))}
+
+    def going(self) -> set[str]:
+        """The names of what is being taken away just now."""
+        return {name_of(urn) for urn in self._leaving}
 
     def failures(self, names: Callable[[str], bool]) -> list[Failure]:
         """What failed, and was not done since."""

@@ -190,13 +190,16 @@ class MachineReconciler(Reconciler):
         if holder != whose:  # it was refused: what runs there is another's
             return True
         # While the cluster stays, a node is drained and taken out of it first.
-        stays = not leaving(work.cluster)
+        stays, connections = not leaving(work.cluster), work.connections()
         formed = state.named(FORMED)
-        if stays and formed is not None and node.role == "control-plane":
-            await _refuse_without_quorum(work, node, Cluster(formed.inputs["spec"], patience=0))
-        await work.engine.stop(lambda name: is_of(node, name))
-        if not work.engine.remove(mine, work.connections(), given_up=stays):
-            return False
+        async with work.engine.deciding:
+            if stays and formed is not None and node.role == "control-plane" and not await _has_begun_to_go(work, node):
+                cluster = Cluster(formed.inputs["spec"], patience=0)
+                _refuse_without_quorum(work, node, await self._away(work, node, cluster))
+            await work.engine.stop(lambda name: is_of(node, name))
+            mine = [urn for urn in (await work.engine.state()).entries if is_of(node, name_of(urn))]
+            if not work.engine.remove(mine, connections, given_up=stays):
+                return False
         if stays:  # another Machine may take it
             await work.engine.upload_again(node.hostname)
         await self._hub.claims.give_back(mac, whose)
@@ -204,21 +207,54 @@ class MachineReconciler(Reconciler):
 
     async def _named(self, server: str, item: Object, work: Work) -> list[str]:
         """The names of the cluster's other objects that name a server."""
-        found = await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
-        names = [str(each["metadata"]["name"]) for each in found if each["spec"].get("server") == server]
+        names = [
+            str(each["metadata"]["name"]) for each in await self._all(work) if each["spec"].get("server") == server
+        ]
         return [name for name in names if name != item["metadata"]["name"]]
 
+    async def _all(self, work: Work) -> list[Object]:
+        return await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
 
-async def _refuse_without_quorum(work: Work, node: Node, cluster: Cluster) -> None:
+    async def _away(self, work: Work, node: Node, cluster: Cluster) -> dict[str, str]:
+        """Which other members of the control plane cannot be counted on, and why. What was powered off just now is
+        Ready for 40 s more, so it counts what is being done too."""
+        machines = await self._hub.api.list(MACHINE, work.namespace, f"{CLUSTER_LABEL}={work.name}")
+        going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}
+        servers = {
+            each["spec"].get("server")
+            for each in await self._all(work)
+            if leaving(each) or owner_of(each, MACHINE.kind) in going
+        }
+        others = [each for each in work.nodes.control_plane if each != node]
+        found = await cluster.away([each.fqdn for each in others])
+        state, steps = await work.engine.state(), work.engine.going()
+        for each in others:
+            if each.name in servers:
+                found[each.fqdn] = "its machine is being deleted"
+            elif any(state.named(name) is None or name in steps for name in _made(each)):
+                found[each.fqdn] = "its server is being installed or taken away"
+        return found
+
+
+def _made(node: Node) -> tuple[str, str]:
+    """The names of what is made for a machine."""
+    return f"{node.hostname}-server", f"{node.hostname}-installation"
+
+
+async def _has_begun_to_go(work: Work, node: Node) -> bool:
+    """Whether it was let go before, or is part of nothing yet."""
+    there = {name_of(urn) for urn in (await work.engine.state()).entries} - work.engine.going()
+    return not there.issuperset(_made(node))
+
+
+def _refuse_without_quorum(work: Work, node: Node, away: Mapping[str, str]) -> None:
     """Raises NotUsable where the control plane would not have a majority of its machines any more."""
-    members = work.nodes.control_plane
-    others = [each.fqdn for each in members if each != node]
-    away = await cluster.away(others)
-    left, needed = len(others) - len(away), len(members) // 2 + 1
+    members = len(work.nodes.control_plane)
+    left, needed = members - 1 - len(away), members // 2 + 1
     if left < needed:
         raise NotUsable(
             "QuorumAtStake",
-            f"{node.fqdn} stays: {left} of {len(members)} control plane nodes would be left, and etcd needs {needed}. "
+            f"{node.fqdn} stays: {left} of {members} control plane nodes would be left, and etcd needs {needed}. "
             f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
             "To take the whole cluster away, delete the Cluster",
         )

@@ -10,8 +10,9 @@ import pytest
 
 from metal_ipi.cluster_api.api import LEASE, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
-from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work
+from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of
+from metal_ipi.cluster_api.reconcilers import machine
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub
 from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
 from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
@@ -56,7 +57,7 @@ class Steps:
     """An engine whose deletions are written down, and are over at the next look."""
 
     def __init__(self, *names: str) -> None:
-        self.lock = asyncio.Lock()
+        self.deciding = asyncio.Lock()
         self.began: list[str] = []
         self._entries = {urn: entry for urn, entry in map(_entry, names)}
 
@@ -164,5 +165,44 @@ def test_only_what_the_cluster_refers_to_is_its_own_and_goes_with_it_only(
             secret: Object = {"metadata": {"name": "rack-install-state", "ownerReferences": [{"uid": "rack-new"}]}}
             objects.there["Secret", "rack-install-state"] = secret
             assert not await reconciler.gone("facility", new["metadata"]["name"])
+
+    asyncio.run(whole())
+
+
+def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All Nodes say Ready: they do for 40 s after their servers were powered off."""
+
+    class Ready:
+        def __init__(self, spec: Any, patience: float) -> None: ...
+
+        async def away(self, names: Any) -> dict[str, str]:
+            await asyncio.sleep(0)
+            return {}
+
+    monkeypatch.setattr(machine, "Cluster", Ready)
+
+    def members(objects: Objects, **metadata: Any) -> list[Object]:
+        return [_machine(objects, f"m-{number}", f"control-plane-{number}", **metadata) for number in range(3)]
+
+    async def whole() -> None:
+        made = [f"rack-control-plane-{number}-{what}" for number in range(3) for what in ("server", "installation")]
+        objects, steps = Objects(), Steps(FORMED, *made)
+        (reconciler, claims), work = _reconciler(objects), _work(steps)
+        for number, item in enumerate(members(objects)):
+            mac = work.servers[f"control-plane-{number}"].mac
+            await claims.claim(mac, f"facility/{item['metadata']['name']}")
+        # Two at the same moment, as of two Machines.
+        answers = await asyncio.gather(
+            *(_gone(reconciler, item, work) for item in members(objects)[:2]), return_exceptions=True
+        )
+        assert answers[0] is False and isinstance(answers[1], NotUsable)
+        assert steps.began == made[:2] and "is being installed or taken away" in str(answers[1])
+        # What was let go goes on, whatever comes after.
+        first, *others = members(objects, deletionTimestamp="now")
+        assert not await _gone(reconciler, first, work)
+        for item in others:
+            with pytest.raises(NotUsable, match="its machine is being deleted"):
+                await _gone(reconciler, item, work)
+        assert set(steps.began) == set(made[:2])
 
     asyncio.run(whole())
