@@ -98,15 +98,12 @@ class Engine:
     async def look(self, declaration: Declaration) -> Plan:
         """What is to be done. Raises what `plan` raises."""
         async with self._planning:
-            state = await self.state()
-            if self._planned is None or self._planned[0] != declaration.fingerprint:
+            while self._planned is None or self._planned[0] != declaration.fingerprint:
                 self._renew()
+                state = await self.state()
                 found = await asyncio.to_thread(plan, declaration.program, state, self._types, declaration.stack)
-                if state is not self._state:  # something was finished meanwhile
-                    found = await asyncio.to_thread(
-                        plan, declaration.program, await self.state(), self._types, declaration.stack
-                    )
-                self._planned = (declaration.fingerprint, found)
+                if state is self._state:  # else something was finished meanwhile
+                    self._planned = (declaration.fingerprint, found)
             return self._planned[1]
 
     def running(self, names: Callable[[str], bool]) -> dict[str, str]:

@@ -145,6 +145,27 @@ def test_what_was_begun_is_in_the_state_and_is_finished(monkeypatch: pytest.Monk
     assert store.written.count((_PREFLIGHT, True)) == 2 and not store.entries[_PREFLIGHT].unfinished
 
 
+def test_a_plan_is_of_the_state_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where steps are finished again and again while it is made: what is done must not be done once more."""
+
+    async def whole() -> None:
+        engine, loop, calls = Engine(Memory()), asyncio.get_running_loop(), list[int]()
+
+        def slow(program: Any, state: State, *_: Any) -> Any:
+            calls.append(len(state.entries))
+            if len(calls) < 3:
+                entry = Entry(urn=f"a::b::c::{len(calls)}", id="x", inputs={}, outputs={})
+                keep = engine._keep(entry.urn, entry)  # pyright: ignore[reportPrivateUsage]
+                asyncio.run_coroutine_threadsafe(keep, loop).result()
+            return len(state.entries)
+
+        monkeypatch.setattr(module, "plan", slow)
+        declaration = Declaration(stack="rack", fingerprint="x", program=dict)
+        assert [await engine.look(declaration) for _ in range(2)] == [2, 2] and calls == [0, 1, 2]
+
+    asyncio.run(whole())
+
+
 def test_what_goes_goes_after_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _with(monkeypatch, Fussy([]))
     store = Memory()
