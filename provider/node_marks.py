@@ -30,6 +30,7 @@ class NodeMarks(ResourceType):
 
     token = "metal-ipi:index:NodeMarks"  # noqa: S105 - a type token
     inputs = NodeMarksArgs
+    found_by_inputs = True
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         # Not the credentials: with others the nodes have the same marks.

@@ -74,6 +74,10 @@ class ResourceType(ABC):
     """Inputs which are left out of the outputs, because they are large or secret. With what is old, `diff`, `preview`
     and `update` get them all the same; `read` and `delete` do not."""
 
+    found_by_inputs: ClassVar[bool] = False
+    """Whether `delete` finds all that there may be by `Context.identity` and the inputs: where a creation was killed,
+    nothing is to be made in order to be found."""
+
     def check(self, inputs: Values) -> list[Problem]:
         """All problems of the inputs; does no I/O."""
         return self.inputs.problems(inputs)

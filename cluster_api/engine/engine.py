@@ -271,8 +271,11 @@ def _leaves_something(kind: ResourceType) -> bool:
 
 
 async def _found(kind: ResourceType, about: Context, step: Step, entry: Entry) -> Entry:
-    """What came of something that was begun by an attempt that was killed: who makes it again finds it."""
+    """What came of something that was begun by an attempt that was killed: who makes it again finds it. An installation
+    is not made in order to be taken away."""
     begun = replace(step, inputs=entry.inputs)
+    if kind.found_by_inputs:
+        return _entry(kind, begun, about.identity, {})
     try:
         made = await kind.create(about, entry.inputs)
     except InitFailed as error:

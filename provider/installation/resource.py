@@ -38,6 +38,7 @@ class Installation(ResourceType):
 
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
     inputs = Job
+    found_by_inputs = True
 
     def __init__(
         self, pace: Pace | None = None, opener: Opener = open_driver, failures: Failures | None = None

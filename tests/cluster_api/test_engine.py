@@ -17,6 +17,7 @@ from metal_ipi.cluster_api.reconcilers.control_plane import Scale, scale
 from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.installation.resource import Installation
 from metal_ipi.provider.preflight.resource import Preflight
 from metal_ipi.provider.resource import Context, Made, Values
 from metal_ipi.stacks.problems import SettingsError
@@ -236,6 +237,30 @@ def test_what_a_killed_attempt_made_is_found_and_taken_away(monkeypatch: pytest.
 
     asyncio.run(whole())
     assert Place.deleted == ["there"] and not store.entries
+
+
+def test_no_machine_is_installed_in_order_to_be_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted, store = list[tuple[str, Any]](), Memory()
+    urn = "urn:pulumi:rack::metal-ipi::metal-ipi:index:Installation::rack-worker-4-installation"
+    store.entries[urn] = Entry(urn=urn, id="", inputs={"hostname": "rack-worker-4"}, outputs={}, unfinished="begun")
+
+    async def delete(self: Installation, context: Context, resource_id: str, old: Values) -> None:
+        deleted.append((resource_id, old["hostname"]))
+        assert resource_id == context.identity
+
+    async def create(self: Installation, context: Context, inputs: Values) -> Made:
+        raise AssertionError("it was begun only")
+
+    monkeypatch.setattr(Installation, "delete", delete)
+    monkeypatch.setattr(Installation, "create", create)
+
+    async def whole() -> None:
+        engine = Engine(store)
+        while not engine.remove(list((await engine.state()).entries), Settings(), given_up=True):
+            await engine.changed(0.1)
+
+    asyncio.run(asyncio.wait_for(whole(), 10))
+    assert [name for _, name in deleted] == ["rack-worker-4"] and not store.entries
 
 
 def test_what_installs_a_machine_is_uploaded_again_for_the_next_one() -> None:
