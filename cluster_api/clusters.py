@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -77,9 +78,9 @@ class Work:
             )
         return {server.name: server for server in platform.servers}
 
-    def connections(self) -> Connections:
-        """How everything is reached."""
-        return settings.connected(self.settings)
+    async def connections(self) -> Connections:
+        """How everything is reached. Raises StreamError where what the stream says cannot be had."""
+        return await asyncio.to_thread(settings.connected, self.settings)
 
     def node(self, server: str) -> Node:
         """The node that a listed server becomes."""

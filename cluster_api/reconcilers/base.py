@@ -92,7 +92,7 @@ class Reconciler(ABC):
         return said.again
 
     async def gone(self, namespace: str, name: str) -> bool:
-        """One step towards an object's end; whether it is there. Raises as `reconcile` does, and NotUsable."""
+        """One step towards an object's end; whether it is gone. Raises ApiError."""
         item = await self._hub.api.get(self.resource, namespace, name)
         if item is None:
             return True
@@ -108,7 +108,7 @@ class Reconciler(ABC):
             if await self._gone(item, work):
                 return True
             message = doing(work, self._mine(item, work))
-        except (NotUsable, ProviderError) as error:
+        except (NotUsable, ProviderError, ValueError) as error:  # ValueError: the stream of images cannot be had
             message = f"what was made cannot be taken away: {error}"
         await self._write(item, Said(main=self.main).ready(False, "Deleting", message))
         return False

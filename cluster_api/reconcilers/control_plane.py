@@ -181,7 +181,7 @@ class ControlPlaneReconciler(Reconciler):
         if machines:
             return False
         left = [urn for urn in (await work.engine.state()).entries if work.of_control_plane(urn.rpartition("::")[2])]
-        return not left or work.engine.remove(left, work.connections(), given_up=False)
+        return not left or work.engine.remove(left, await work.connections(), given_up=False)
 
 
 def _refuse(item: Object, work: Work) -> None:

@@ -50,7 +50,7 @@ class FacilityReconciler(Reconciler):
         refuse_while_it_stays(work)
         await work.engine.stop()
         left = (await work.engine.state()).entries
-        if left and not work.engine.remove(left, work.connections(), given_up=False):
+        if left and not work.engine.remove(left, await work.connections(), given_up=False):
             return False
         await work.store.delete()
         await self._hub.clusters.close(item)

@@ -190,7 +190,7 @@ class MachineReconciler(Reconciler):
         if holder != whose:  # it was refused: what runs there is another's
             return True
         # While the cluster stays, a node is drained and taken out of it first.
-        stays, connections = not leaving(work.cluster), work.connections()
+        stays, connections = not leaving(work.cluster), await work.connections()
         formed = state.named(FORMED)
         async with work.engine.deciding:
             if stays and formed is not None and node.role == "control-plane" and not await _has_begun_to_go(work, node):

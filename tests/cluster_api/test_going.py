@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
 from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
 from metal_ipi.cluster_api.settings import validated
 from metal_ipi.cluster_api.store import CLUSTER_LABEL
+from metal_ipi.components.boot.stream import StreamError
 from tests.stacks.rack import rack
 
 _SERVER, _INSTALLATION = "metal-ipi:index:RedfishMachine", "metal-ipi:index:Installation"
@@ -64,7 +66,7 @@ class Steps:
     async def state(self) -> State:
         return State(entries=dict(self._entries))
 
-    async def stop(self, mine: Any) -> None:
+    async def stop(self, mine: Any = None) -> None:
         return
 
     async def upload_again(self, hostname: str) -> None:
@@ -206,3 +208,35 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
         assert set(steps.began) == set(made[:2])
 
     asyncio.run(whole())
+
+
+def test_a_stream_that_cannot_be_had_is_told_when_a_cluster_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def connected(settings: Any) -> None:
+        assert threading.current_thread() is not threading.main_thread()  # it waits up to 20 s for an answer
+        raise StreamError("https://mirror.example.com/stream.json: no answer")
+
+    monkeypatch.setattr("metal_ipi.cluster_api.settings.connected", connected)
+
+    async def whole() -> None:
+        objects, steps = Objects(), Steps("rack-worker-4-server")
+        work = _work(steps)
+        work.cluster["metadata"]["deletionTimestamp"] = "now"
+        objects.there["Cluster", "rack"] = {**_cluster(), "metadata": work.cluster["metadata"]}
+        metadata = {"name": "rack", "namespace": "facility", "labels": {CLUSTER_LABEL: "rack"}}
+        objects.there["MetalIpiCluster", "rack"] = {"metadata": metadata}
+        assert not await FacilityReconciler(_hub(objects, work)).gone("facility", "rack")
+        (said,) = objects.there["MetalIpiCluster", "rack"]["status"]["conditions"]
+        assert "mirror.example.com/stream.json: no answer" in said["message"] and not steps.began
+
+    asyncio.run(whole())
+
+
+def _hub(objects: Objects, work: Work) -> Hub:
+    """One whose only cluster is this."""
+
+    class One(Clusters):
+        async def open(self, cluster: Object) -> Work:
+            return work
+
+    api = cast(Api, objects)
+    return Hub(api=api, clusters=One(api), claims=Claims(api, "own"))
