@@ -164,6 +164,14 @@ class Clusters:
             settings=valid,
         )
 
+    async def engine_of(self, cluster: Object) -> Engine | None:
+        """The engine of a cluster; None where this process has done nothing for it yet. Raises ApiError."""
+        reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("infrastructureRef") or {}
+        if not reference.get("name"):
+            return None
+        found = await self.api.get(METAL_IPI_CLUSTER.resource, cluster["metadata"]["namespace"], reference["name"])
+        return None if found is None else self.engines.get(str(found["metadata"]["uid"]))
+
     async def close(self, facility: Object) -> None:
         """Forget a cluster that is gone."""
         found = self.engines.pop(str(facility["metadata"]["uid"]), None)

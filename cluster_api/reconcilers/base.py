@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,8 @@ class Reconciler(ABC):
             return LATER
         cluster = await self._hub.clusters.cluster_of(item)
         if is_paused(item, cluster):
+            if not await self._is_still(item, cluster):
+                return SOON
             await self._write(item, Said(conditions=[conditions.paused(True)]))
             return LATER
         said = Said(main=self.main)
@@ -140,6 +143,23 @@ class Reconciler(ABC):
         """Which resources, by name, are made for an object."""
         return lambda name: False
 
+    def _steps(self, item: Object, work: Work) -> Callable[[str], bool]:
+        """Which resources, by name, its own reconciler makes."""
+        return self._mine(item, work)
+
+    async def _is_still(self, item: Object, cluster: Object | None) -> bool:
+        """Stop what is being made for an object that is paused, and for all of a paused Cluster. Whether nothing is
+        done any more: what `clusterctl move` copies then does not change."""
+        engine = None if cluster is None else await self._hub.clusters.engine_of(cluster)
+        if cluster is None or engine is None:
+            return True
+        mine = _all
+        if not is_paused({"metadata": {}}, cluster):
+            with contextlib.suppress(NotUsable):  # nothing is begun then
+                mine = self._steps(item, await self._hub.clusters.open(cluster))
+        await engine.stop(mine)
+        return not engine.running(mine)
+
     async def _write(self, item: Object, said: Said) -> None:
         """Write what is new; nothing where nothing is."""
         metadata, api = item["metadata"], self._hub.api
@@ -160,6 +180,10 @@ def refuse_while_it_stays(work: Work) -> None:
         raise NotUsable(
             "ClusterStays", f"it goes with its Cluster only: delete Cluster {work.namespace}/{work.name}, or leave it"
         )
+
+
+def _all(name: str) -> bool:
+    return True
 
 
 def doing(work: Work, mine: Callable[[str], bool]) -> str:

@@ -38,6 +38,9 @@ class FacilityReconciler(Reconciler):
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         return lambda name: True
 
+    def _steps(self, item: Object, work: Work) -> Callable[[str], bool]:
+        return work.of_cluster
+
     async def _stranger_gone(self, item: Object, cluster: Object) -> bool:
         name = str(cluster["metadata"]["name"])
         if await SecretStore(self._hub.api, item, name).is_owned():  # Kubernetes takes it away with its owner

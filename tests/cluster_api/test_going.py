@@ -231,6 +231,31 @@ def test_a_stream_that_cannot_be_had_is_told_when_a_cluster_goes(monkeypatch: py
     asyncio.run(whole())
 
 
+def test_a_cluster_is_called_paused_once_nothing_is_done_for_it() -> None:
+    class Busy(Steps):
+        async def stop(self, mine: Any = None) -> None:
+            self.began.append("stop")
+
+        def running(self, mine: Any) -> dict[str, str]:
+            return {"rack-worker-4-server": ""} if self.began == ["stop"] and mine("rack-worker-4-server") else {}
+
+    async def whole() -> None:
+        objects, steps = Objects(), Busy()
+        hub = _hub(objects, _work(steps))
+        hub.clusters.engines["rack"] = cast(Any, steps)
+        cluster = _cluster()
+        objects.there["Cluster", "rack"] = {**cluster, "spec": {**cluster["spec"], "paused": True}}
+        metadata = {"name": "rack", "namespace": "facility", "uid": "rack", "labels": {CLUSTER_LABEL: "rack"}}
+        objects.there["MetalIpiCluster", "rack"] = {"metadata": metadata}
+        assert await FacilityReconciler(hub).reconcile("facility", "rack") == SOON
+        assert "status" not in objects.there["MetalIpiCluster", "rack"]
+        await FacilityReconciler(hub).reconcile("facility", "rack")
+        (said,) = objects.there["MetalIpiCluster", "rack"]["status"]["conditions"]
+        assert (said["type"], said["status"]) == ("Paused", "True") and steps.began == ["stop", "stop"]
+
+    asyncio.run(whole())
+
+
 def _hub(objects: Objects, work: Work) -> Hub:
     """One whose only cluster is this."""
 
