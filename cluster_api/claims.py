@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from metal_ipi.cluster_api.api import LEASE, Api
+from metal_ipi.cluster_api.api import LEASE, Api, Object
 
 _HOLDER = "metal-ipi.cluster.x-k8s.io/machine"
 
@@ -29,12 +29,17 @@ class Claims:
     async def holder(self, server: str) -> str | None:
         """Whose a server is; None: nobody's."""
         found = await self._api.get(LEASE, self._namespace, _name(server))
-        return None if found is None else str((found["metadata"].get("annotations") or {}).get(_HOLDER) or "somebody")
+        return None if found is None else _holder(found)
 
-    async def give_back(self, server: str, machine: str) -> None:
-        """End the claim of a machine. Another's is left alone."""
-        if await self.holder(server) == machine:
-            await self._api.delete(LEASE, self._namespace, _name(server))
+    async def give_back(self, machine: str) -> None:
+        """End the claims of a machine, also of a server that nobody lists any more. Those of others are left alone."""
+        for found in await self._api.list(LEASE, self._namespace):
+            if _holder(found) == machine:
+                await self._api.delete(LEASE, self._namespace, found["metadata"]["name"])
+
+
+def _holder(lease: Object) -> str:
+    return str((lease["metadata"].get("annotations") or {}).get(_HOLDER) or "somebody")
 
 
 def _name(server: str) -> str:

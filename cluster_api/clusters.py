@@ -12,6 +12,7 @@ from metal_ipi.cluster_api import settings
 from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object
 from metal_ipi.cluster_api.engine.engine import Engine
 from metal_ipi.cluster_api.engine.plan import Plan
+from metal_ipi.cluster_api.engine.state import State, name_of
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, METAL_IPI_MACHINE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, SecretStore
 from metal_ipi.components.machines.node import Node
@@ -25,6 +26,8 @@ from metal_ipi.stacks.settings import Settings
 PAUSED = "cluster.x-k8s.io/paused"
 ASSETS, KEYS, FORMED = "install-assets-create", "keys", "bootstrap-complete"
 """Resources of the program by which the providers tell how far a cluster is."""
+_OF_SERVER = ("-server", "-installation")
+"""What the names of that end which is made of a server, after its host name."""
 _OF_CLUSTER = frozenset({KEYS, "preflight", "mirror"})
 
 
@@ -155,10 +158,12 @@ class Clusters:
                 f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one",
             )
         store = SecretStore(self.api, facility, name)
+        engine = self._engine(facility, store, secrets)
+        _refuse_without_servers(await engine.state(), Nodes.of(valid))
         return Work(
             cluster=cluster,
             facility=facility,
-            engine=self._engine(facility, store, secrets),
+            engine=engine,
             store=store,
             tree=tree,
             settings=valid,
@@ -194,6 +199,19 @@ class Clusters:
                 "NoSecrets", f"there is no Secret {namespace}/{reference['name']}, which spec.secretsRef names"
             )
         return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}
+
+
+def _refuse_without_servers(state: State, nodes: Nodes) -> None:
+    """Raises NotUsable for settings that do not list a server any more that is in use: nobody could take away what
+    was made of it, or tell whose it is."""
+    listed = {node.hostname for node in nodes.all}
+    made = {name_of(urn).rpartition("-")[0] for urn in state.entries if name_of(urn).endswith(_OF_SERVER)}
+    if gone := sorted(made - listed):
+        raise NotUsable(
+            "SettingsRefused",
+            f"settings.platform.servers does not list {', '.join(gone)} any more, which the install state has: list "
+            "it again, delete its Machine, and take it out once that is gone",
+        )
 
 
 def is_of(node: Node, name: str) -> bool:

@@ -45,7 +45,7 @@ def rules() -> list[dict[str, Any]]:
 
 def own_rules() -> list[dict[str, Any]]:
     """In the providers' own namespace."""
-    return [_rule(LEASE, "get", "create", "update", "delete")]
+    return [_rule(LEASE, "get", "list", "create", "update", "delete")]
 
 
 def objects(namespace: str, subjects: Sequence[dict[str, Any]] = ()) -> list[dict[str, Any]]:

@@ -174,11 +174,11 @@ class MachineReconciler(Reconciler):
         return lambda name: server in work.servers and is_of(work.node(server), name)
 
     async def _gone(self, item: Object, work: Work) -> bool:
-        server = item["spec"].get("server")
-        if not server or server not in work.servers:
+        server, whose = item["spec"].get("server"), f"{work.namespace}/{item['metadata']['name']}"
+        if not server or server not in work.servers:  # nothing was made: `Clusters.open` has refused the settings else
+            await self._hub.claims.give_back(whose)
             return True
-        node, state = work.node(server), await work.engine.state()
-        whose, mac = f"{work.namespace}/{item['metadata']['name']}", work.servers[server].mac
+        node, state, mac = work.node(server), await work.engine.state(), work.servers[server].mac
         mine = [urn for urn in state.entries if is_of(node, name_of(urn))]
         holder = await self._hub.claims.holder(mac)
         if holder is None and mine:  # nobody's: as after a move to another hub, which takes no Lease along
@@ -202,7 +202,7 @@ class MachineReconciler(Reconciler):
                 return False
         if stays:  # another Machine may take it
             await work.engine.upload_again(node.hostname)
-        await self._hub.claims.give_back(mac, whose)
+        await self._hub.claims.give_back(whose)
         return True
 
     async def _named(self, server: str, item: Object, work: Work) -> list[str]:

@@ -69,6 +69,9 @@ class Steps:
     async def stop(self, mine: Any = None) -> None:
         return
 
+    def learn(self, secrets: Any) -> None:
+        return
+
     async def upload_again(self, hostname: str) -> None:
         return
 
@@ -265,3 +268,26 @@ def _hub(objects: Objects, work: Work) -> Hub:
 
     api = cast(Api, objects)
     return Hub(api=api, clusters=One(api), claims=Claims(api, "own"))
+
+
+def test_a_server_that_is_in_use_stays_in_the_settings() -> None:
+    async def whole() -> None:
+        objects = Objects()
+        api, tree = cast(Api, objects), rack()
+        clusters = Clusters(
+            api, engines={"rack": cast(Any, Steps("rack-worker-4-server", "rack-worker-0-installation"))}
+        )
+        metadata = {"name": "rack", "namespace": "facility", "uid": "rack"}
+        objects.there["MetalIpiCluster", "rack"] = {"metadata": metadata, "spec": {"settings": tree}}
+        work = await clusters.open(_cluster())
+        # One that no server has gives back what it had claimed all the same.
+        claims = Claims(api, "own")
+        await claims.claim(work.servers["worker-4"].mac, "facility/killed")
+        killed: Object = {"metadata": {"name": "killed"}, "spec": {}}
+        assert await _gone(MachineReconciler(Hub(api=api, clusters=clusters, claims=claims)), killed, work)
+        assert await claims.holder(work.servers["worker-4"].mac) is None
+        tree["platform"]["servers"] = [each for each in tree["platform"]["servers"] if each["name"] != "worker-4"]
+        with pytest.raises(NotUsable, match=r"does not list rack-worker-4 any more"):
+            await clusters.open(_cluster())
+
+    asyncio.run(whole())
