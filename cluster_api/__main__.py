@@ -26,6 +26,8 @@ from metal_ipi.cluster_api.operator import Operator
 from metal_ipi.cluster_api.reconcilers.base import Hub
 
 _LOST = 3
+_GRACE = 2.0
+"""Seconds in which what was being done may write down how far it came; then the Lease may be another's."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,16 +70,21 @@ async def _run(arguments: argparse.Namespace) -> int:
         )
     )
     await asyncio.wait({ended, held, working}, return_when=asyncio.FIRST_COMPLETED)
-    lost = held.done()
+    await _abandon(clusters)
+    if held.done():  # another process begins in a moment: what did not end by now ends with this one
+        os._exit(_LOST)
     stop.set()
-    for engine in list(clusters.engines.values()):
-        await engine.stop()
-    held.cancel()
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(working, 20)
-    if not lost:
-        await leader.release()
-    return _LOST if lost else 0
+    await _abandon(clusters)  # what began meanwhile
+    held.cancel()
+    await leader.release()
+    return 0
+
+
+async def _abandon(clusters: Clusters) -> None:
+    if tasks := [task for engine in clusters.engines.values() for task in engine.abandon()]:
+        await asyncio.wait(tasks, timeout=_GRACE)
 
 
 def main() -> int:

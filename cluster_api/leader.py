@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -34,10 +35,12 @@ class Leader:
     async def hold(self) -> None:
         """Keep it; returns once it is lost: whoever worked must end then."""
         renewed = time.monotonic()
-        while time.monotonic() - renewed < self._seconds * 2 / 3:
-            await asyncio.sleep(self._seconds / 5)
-            if await self._try():
-                renewed = time.monotonic()
+        while (left := renewed + self._seconds * 2 / 3 - time.monotonic()) > 0:
+            await asyncio.sleep(min(self._seconds / 5, left))
+            asked = time.monotonic()
+            with contextlib.suppress(TimeoutError):  # an answer that comes too late is none
+                if await asyncio.wait_for(self._try(), max(renewed + self._seconds * 2 / 3 - asked, 0)):
+                    renewed = asked
         _logger.error("the Lease %s/%s was lost", self._namespace, NAME)
 
     async def release(self) -> None:

@@ -156,6 +156,13 @@ class Engine:
             if type_of(urn) == Artifacts.token and len(kept) < len(hashes):
                 await self._keep(urn, replace(entry, outputs={**entry.outputs, "hashes": kept}))
 
+    def abandon(self) -> list[asyncio.Task[None]]:
+        """Have all end that is being done, also what takes something away: another process does it from now on."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        return tasks
+
     async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
         """End what makes something, by name, and forget what failed to be made: what is there is in the state."""
         tasks = [each for urn, each in self._running.items() if urn not in self._leaving and mine(name_of(urn))]

@@ -207,6 +207,26 @@ def test_what_is_being_done_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPa
     assert store.entries[_PREFLIGHT].unfinished == "interrupted"
 
 
+def test_who_leads_no_longer_takes_nothing_away_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Fussy):
+        async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+            await asyncio.sleep(60)
+
+    _with(monkeypatch, Slow([]))
+    store = Memory()
+    store.entries[_PREFLIGHT] = Entry(urn=_PREFLIGHT, id="x", inputs={}, outputs={})
+
+    async def whole() -> None:
+        engine = Engine(store)
+        assert not engine.remove(list((await engine.state()).entries), Settings(), given_up=True)
+        await asyncio.sleep(0)
+        assert engine.going() == {"preflight"}
+        await asyncio.wait(engine.abandon(), timeout=10)
+        assert not engine.running(lambda _: True) and store.entries
+
+    asyncio.run(whole())
+
+
 def test_what_a_killed_attempt_made_is_found_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     class Place(Fussy):
         made, deleted = 0, list[str]()

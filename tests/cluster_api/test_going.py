@@ -13,6 +13,7 @@ from metal_ipi.cluster_api.api import LEASE, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of
+from metal_ipi.cluster_api.leader import Leader
 from metal_ipi.cluster_api.reconcilers import machine
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub
 from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
@@ -268,6 +269,17 @@ def _hub(objects: Objects, work: Work) -> Hub:
 
     api = cast(Api, objects)
     return Hub(api=api, clusters=One(api), claims=Claims(api, "own"))
+
+
+def test_who_gets_no_answer_leads_no_longer_than_its_lease_says() -> None:
+    class Silent(Objects):
+        async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:
+            await asyncio.sleep(60)
+
+    async def whole() -> None:
+        await asyncio.wait_for(Leader(cast(Api, Silent()), "own", seconds=0.3).hold(), 10)
+
+    asyncio.run(whole())
 
 
 def test_a_server_that_is_in_use_stays_in_the_settings() -> None:
