@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, types
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of, type_of
 from metal_ipi.provider.artifacts import Artifacts
-from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.configuration import Settings, secret_values
 from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.resource import Context, ResourceType
 from metal_ipi.provider.status import Redactor, Status
@@ -102,6 +102,7 @@ class Engine:
                 self._renew()
                 state = await self.state()
                 found = await asyncio.to_thread(plan, declaration.program, state, self._types, declaration.stack)
+                self.learn(found.secrets)
                 if state is self._state:  # else something was finished meanwhile
                     self._planned = (declaration.fingerprint, found)
             return self._planned[1]
@@ -182,6 +183,7 @@ class Engine:
 
     async def _do(self, step: Step, settings: Settings, given_up: bool) -> None:
         began = time.monotonic()
+        self.learn(secret_values(settings))
         kind = self._types[type_of(step.urn)]
         about = replace(context(step.urn, settings, Status(_Log(self), step.urn)), given_up=given_up)
         try:

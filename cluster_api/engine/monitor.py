@@ -23,7 +23,7 @@ from pulumi.runtime import mocks, settings
 from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.proto import resource_pb2
 
-from metal_ipi.provider.values import to_python_map, to_wire_map
+from metal_ipi.provider.values import secret_texts, to_python_map, to_wire_map
 
 PROJECT = "metal-ipi"
 _STACK = "pulumi:pulumi:Stack"
@@ -48,6 +48,8 @@ class Registered:
     """The URNs of all that it waits for."""
     ignored: tuple[str, ...]
     """Inputs whose changes are none."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Every text of its inputs that must never appear in a message."""
 
 
 class Answers(Protocol):
@@ -76,14 +78,16 @@ class _Monitor(mocks.MockMonitor):
         urn = _urn(self.stack, request.parent, request.type, request.name)
         if request.type == _STACK:
             return resource_pb2.RegisterResourceResponse(urn=urn)
+        given = PropertyValue.unmarshal_map(request.object)
         declared = Registered(
             urn=urn,
             type=request.type,
             name=request.name,
             custom=bool(request.custom),
-            inputs=to_python_map(PropertyValue.unmarshal_map(request.object)),
+            inputs=to_python_map(given),
             dependencies=tuple(sorted(set(request.dependencies))),
             ignored=tuple(request.ignoreChanges),
+            secrets=tuple(text for value in given.values() for text in secret_texts(value)),
         )
         try:
             identity, outputs = self.answers.resource(declared) if declared.custom else ("", {})

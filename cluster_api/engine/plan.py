@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from metal_ipi.cluster_api.engine import monitor
@@ -57,6 +57,8 @@ class Plan:
     """How our provider reaches everything."""
     outputs: Mapping[str, Any]
     """The program's, None where they are not known yet."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Every text that the program declares to be secret."""
 
     def ready(self) -> Iterator[Step]:
         """Steps that can be done now: all that they wait for is there, and all that they are made of is known."""
@@ -101,7 +103,8 @@ def plan(program: Callable[[], Mapping[str, Any]], state: State, known: Mapping[
             steps[urn] = Step(
                 urn=urn, action="delete", inputs=entry.inputs, dependencies=(), order=entry.order, entry=entry
             )
-    return Plan(steps=steps, settings=preview.settings, outputs=outputs)
+    secrets = frozenset(text for each in registered for text in each.secrets)
+    return Plan(steps=steps, settings=preview.settings, outputs=outputs, secrets=secrets)
 
 
 def kept(kind: ResourceType, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Values:

@@ -87,6 +87,10 @@ def test_what_others_are_made_of_comes_first() -> None:
     assert _KEYS in _first().steps
 
 
+def test_what_the_program_calls_secret_is_known() -> None:
+    assert any(SECRET in each for each in _first().secrets)
+
+
 def test_what_only_plug_ins_of_pulumi_make_is_refused_by_name() -> None:
     found = settings.declaration({**stack_file("da11"), "rehearsal": True})
     with pytest.raises(
@@ -116,8 +120,7 @@ def test_a_step_that_fails_is_told_without_secrets_and_done_again(monkeypatch: p
     store, told = Memory(), list[str]()
 
     async def whole() -> None:
-        engine = Engine(store)
-        engine.learn([SECRET])
+        engine = Engine(store)  # what the provider is told is all that says which texts are secret
         for _ in range(50):
             engine.advance(await engine.look(_declaration()), lambda step: step.name in ("keys", "preflight"))
             await engine.changed(0.1)
@@ -158,11 +161,12 @@ def test_a_plan_is_of_the_state_that_there_is(monkeypatch: pytest.MonkeyPatch) -
                 entry = Entry(urn=f"a::b::c::{len(calls)}", id="x", inputs={}, outputs={})
                 keep = engine._keep(entry.urn, entry)  # pyright: ignore[reportPrivateUsage]
                 asyncio.run_coroutine_threadsafe(keep, loop).result()
-            return len(state.entries)
+            return Plan(steps={}, settings=Settings(), outputs={"entries": len(state.entries)})
 
         monkeypatch.setattr(module, "plan", slow)
         declaration = Declaration(stack="rack", fingerprint="x", program=dict)
-        assert [await engine.look(declaration) for _ in range(2)] == [2, 2] and calls == [0, 1, 2]
+        found = [(await engine.look(declaration)).outputs for _ in range(2)]
+        assert found == [{"entries": 2}] * 2 and calls == [0, 1, 2]
 
     asyncio.run(whole())
 
