@@ -231,5 +231,5 @@ def is_paused(item: Object, cluster: Object | None) -> bool:
 
 
 def told(error: SettingsError) -> str:
-    """What is wrong with settings, for a condition and for the webhook."""
+    """What is wrong with settings, for a condition."""
     return "\n".join(f"{each.path} = {each.value}: {each.why}; {each.remedy}" for each in error.problems)

@@ -55,11 +55,7 @@ def _definition(kind: Kind, resource: Resource, parts: Mapping[str, Tree], more:
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
-            "labels": {
-                "cluster.x-k8s.io/provider": kind.provider,
-                "cluster.x-k8s.io/v1beta1": VERSION,
-                "cluster.x-k8s.io/v1beta2": VERSION,
-            },
+            "labels": {"cluster.x-k8s.io/provider": kind.provider, "cluster.x-k8s.io/v1beta2": VERSION},
         },
         "spec": {
             "group": resource.group,

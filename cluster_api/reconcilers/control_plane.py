@@ -32,7 +32,9 @@ class Scale:
     """Why the number that is wanted cannot be had."""
 
 
-def scale(name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], formed: bool) -> Scale:
+def scale(
+    name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], formed: bool, going: Sequence[str] = ()
+) -> Scale:
     """Which machines are to be made.
 
     Args:
@@ -40,6 +42,7 @@ def scale(name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], 
         listed: how many servers the settings list for it.
         machines: those that there are, and whether the node of each is Ready; without those that are being deleted.
         formed: whether there is a cluster: then machines join one by one.
+        going: the names of those that are being deleted, which no other has as long as they are there.
     """
     if wanted != listed:
         return Scale(
@@ -51,8 +54,8 @@ def scale(name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], 
             refused=f"there are {len(machines)} machines and {wanted} are wanted: a control plane does not shrink, "
             "because etcd's members are not taken out"
         )
-    free = (f"{name}-{number}" for number in range(wanted + len(machines)))
-    missing = [each for each in free if each not in machines][: wanted - len(machines)]
+    free = (f"{name}-{number}" for number in range(wanted + len(machines) + len(going)))
+    missing = [each for each in free if each not in machines and each not in going][: wanted - len(machines)]
     if formed and missing:
         missing = missing[:1] if all(machines.values()) else []
     return Scale(missing=tuple(missing))
@@ -72,13 +75,15 @@ class ControlPlaneReconciler(Reconciler):
         _refuse(item, work)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
-        machines = [each for each in await self._machines(item, work) if not leaving(each)]
+        there = await self._machines(item, work)
+        machines = [each for each in there if not leaving(each)]
         todo = scale(
             item["metadata"]["name"],
             wanted=int(item["spec"].get("replicas") or 0),
             listed=len(work.nodes.control_plane),
             machines={each["metadata"]["name"]: _is(each, "NodeReady") for each in machines},
             formed=formed,
+            going=[each["metadata"]["name"] for each in there if leaving(each)],
         )
         if todo.refused and not formed:
             raise NotUsable("ReplicasRefused", todo.refused)

@@ -21,7 +21,7 @@ class ClusterSpec(Part):
     )
     secrets_ref: SecretReference | None = Field(
         default=None,
-        description="a Secret whose keys are the paths of secret settings, e.g. platform.servers[0].bmc.password",
+        description="a Secret whose keys are the paths of secret settings, e.g. platform.servers.0.bmc.password",
     )
 
 

@@ -107,6 +107,7 @@ def test_a_kind_is_as_the_contract_has_it(definition: dict[str, Any]) -> None:
     # As sigs.k8s.io/cluster-api/util/contract.CalculateCRDName makes it.
     assert metadata["name"] == f"{spec['names']['kind'].lower()}s.{spec['group']}"
     assert metadata["labels"]["cluster.x-k8s.io/v1beta2"] == version["name"]
+    assert "cluster.x-k8s.io/v1beta1" not in metadata["labels"]  # that contract has other fields
     assert metadata["labels"]["cluster.x-k8s.io/provider"].split("-")[0] in ("infrastructure", "bootstrap", "control")
     assert ("status" in version.get("subresources", {})) != spec["names"]["kind"].endswith("Template")
 

@@ -365,6 +365,11 @@ def test_machines_of_a_control_plane_that_stands_join_one_by_one(
     assert scale("c", wanted=wanted, listed=3, machines=machines, formed=formed) == Scale(missing=missing)
 
 
+def test_a_machine_that_goes_has_its_name_until_it_is_gone() -> None:
+    found = scale("c", wanted=3, listed=3, machines={"c-1": True, "c-2": True}, formed=True, going=["c-0"])
+    assert found == Scale(missing=("c-3",))
+
+
 def test_a_control_plane_has_the_number_that_is_listed() -> None:
     assert "lists 3" in scale("c", wanted=4, listed=3, machines={}, formed=False).refused
     four = {f"c-{number}": True for number in range(4)}
