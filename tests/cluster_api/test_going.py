@@ -37,7 +37,7 @@ class Objects:
         return self.there.get((kind.kind, name))
 
     async def list(self, kind: Resource, namespace: str, labels: str = "") -> list[Object]:
-        wanted = dict(each.partition("=")[::2] for each in labels.split(",") if each)
+        wanted = dict((key, value) for key, _, value in (each.partition("=") for each in labels.split(",") if each))
         found = [each for (of, _), each in self.there.items() if of == kind.kind]
         return [each for each in found if wanted.items() <= (each["metadata"].get("labels") or {}).items()]
 
