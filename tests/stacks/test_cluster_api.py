@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 import pulumi
 import pytest
 import trustme
 import yaml
+from pydantic import BaseModel, SecretStr
 
 from metal_ipi.components.cluster_api.objects import objects, template
 from metal_ipi.stacks.cluster_api.program import wanted
 from metal_ipi.stacks.cluster_api.settings import without_secrets
+from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
+from metal_ipi.stacks.settings import Settings
 from tests import golden
 from tests.mocks import Recorder, config_text
 from tests.stacks.answers import declared
@@ -95,6 +98,42 @@ def test_what_is_encrypted_or_in_a_list_is_a_secret_of_its_own_path() -> None:
     public, secrets = without_secrets({**tree, **encrypted})
     assert public == {"platform": {"servers": [{"bmc": {}}, {"name": "b"}]}, "dns": {"tsig": {"name": "n"}}}
     assert secrets == {"platform.servers.0.bmc.password": "x", "dns.tsig.secret": {"secure": "v1:abc"}}
+
+
+def test_options_of_lexicon_are_secrets_whatever_their_names() -> None:
+    options = {"auth_token": SECRET, "auth_username": SECRET}
+    public, secrets = without_secrets({"dns": {"type": "lexicon", "service": "gandi", "options": options}})
+    assert public == {"dns": {"type": "lexicon", "service": "gandi", "options": {}}}
+    assert secrets == {"dns.options.auth_token": SECRET, "dns.options.auth_username": SECRET}
+
+
+def test_every_secret_of_the_model_is_known_by_its_path() -> None:
+    found = set(_secrets(Settings, ()))
+    assert "dns.options.*" in found
+    assert "platform.bmc.password" in found
+    known = {each for each in found if each.split(".")[-1] in SECRET_NAMES}
+    assert {each.removesuffix(".*") for each in found - known} == SECRET_SECTIONS
+
+
+def _secrets(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    """The paths of all SecretStr fields; `*` for those of any name."""
+    if "SecretStr" in str(model.__annotations__.get("__pydantic_extra__")):
+        yield ".".join((*path, "*"))
+    for name, field in model.model_fields.items():
+        place = (*path, field.alias or name)
+        for kind in _named(field.annotation):
+            if kind is SecretStr:
+                yield ".".join(place)
+            elif issubclass(kind, BaseModel):
+                yield from _secrets(kind, place)
+
+
+def _named(annotation: Any) -> Iterator[type]:
+    arguments = get_args(annotation)
+    if isinstance(annotation, type) and not arguments:
+        yield annotation
+    for each in arguments:
+        yield from _named(each)
 
 
 def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
