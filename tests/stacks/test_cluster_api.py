@@ -151,6 +151,14 @@ def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
     assert {"cluster-api-cluster", "cluster-api-machinedeployment"} <= recorder.after("cluster-api-available")
 
 
+@pytest.mark.parametrize("protect", [None, False])
+def test_what_holds_the_cluster_is_protected_unless_the_stack_says_otherwise(protect: bool | None) -> None:
+    requests = _declared(preview=True, **({} if protect is None else {"protect": protect})).requests
+    found = {name.removeprefix("cluster-api-") for name, request in requests.items() if request.protect}
+    all_of_it = {"namespace", "secret", "metalipicluster", "openshiftcontrolplane", "cluster"}
+    assert found == (all_of_it if protect is None else set())
+
+
 def test_the_kubeconfig_is_read_on_the_hub_when_the_cluster_is_available() -> None:
     recorder = _declared()
     assert recorder.outputs["kubeconfig"] == "the cluster's"
