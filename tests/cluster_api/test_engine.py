@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -243,6 +245,12 @@ def test_secrets_are_put_where_their_keys_say() -> None:
         with pytest.raises(SettingsError, match=r"no such place") as error:
             settings.merged(tree, {path: "hunter2"})
         assert path in str(error.value) and "hunter2" not in str(error.value)
+
+
+def test_files_are_written_only_where_a_pod_may() -> None:
+    install = settings.merged(rack(install__workDirectory="/srv/work"), {})["install"]
+    assert all(Path(install[each]).is_relative_to(tempfile.gettempdir()) for each in ("workDirectory", "logDirectory"))
+    assert install["pullSecret"] == rack()["install"]["pullSecret"]
 
 
 def test_workers_that_nobody_has_are_none() -> None:
