@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from metal_ipi.cluster_api.engine import engine as module
 from metal_ipi.cluster_api.engine.engine import Declaration, Engine
 from metal_ipi.cluster_api.engine.plan import Plan, Unsupported, plan, types
 from metal_ipi.cluster_api.engine.state import Entry, State, StateError
-from metal_ipi.cluster_api.reconcilers.control_plane import Scale, scale
+from metal_ipi.cluster_api.reconcilers.control_plane import Scale, installed, scale
 from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
@@ -231,6 +232,10 @@ def test_what_installs_a_machine_is_uploaded_again_for_the_next_one() -> None:
 def test_a_state_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(StateError, match="cannot be read"):
         Entry.unpacked("bm90aGluZw==")
+
+
+def test_the_release_that_runs_is_the_one_that_was_installed() -> None:
+    assert installed({"stdin": json.dumps({"version": "4.21.2"})}) == "v4.21.2"
 
 
 # --- settings ------------------------------------------------------------------------------------------------------
