@@ -179,6 +179,17 @@ def test_a_rehearsal_needs_no_hub() -> None:
     ("changes", "path", "why"),
     [
         ({"clusterApi": {"namespace": "A_b"}}, "clusterApi.namespace", "it is no name of a namespace"),
+        (
+            {"clusterApi": {**_THROUGH["clusterApi"], "namespace": "default"}},
+            "clusterApi.namespace",
+            "goes with the cluster",
+        ),
+        (
+            {"clusterApi": {**_THROUGH["clusterApi"], "namespace": "openshift-etcd"}},
+            "clusterApi.namespace",
+            "goes with the cluster",
+        ),
+        ({"clusterName": "kube-system"}, "clusterName", "goes with the cluster"),
         ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
         ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
