@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from metal_ipi.cluster_api.engine.engine import Declaration
@@ -21,6 +23,8 @@ Tree = dict[str, Any]
 def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
     """Settings with their secrets, by the keys of a Secret: paths, with `.0` for the first of a list, as in
     `platform.servers.0.bmc.password`. Raises SettingsError for a path that leads nowhere.
+
+    Folders for files of a moment are ours: the file system of a pod is read-only but for the one for temporary files.
     """
     result: Tree = json.loads(json.dumps(tree))
     for path, value in sorted(secrets.items()):
@@ -38,6 +42,10 @@ def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
                 remedy="correct the key of the Secret that spec.secretsRef names",
             )
             raise SettingsError(str(result.get("clusterName")), [problem]) from None
+    install = result.setdefault("install", {})
+    if isinstance(install, dict):
+        folder = Path(tempfile.gettempdir()) / "metal-ipi"
+        install.update(workDirectory=str(folder / "install"), logDirectory=str(folder / "logs"))
     return result
 
 

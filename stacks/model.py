@@ -99,8 +99,8 @@ class Settings(Section):
     )
     protect: bool | None = Field(
         default=None,
-        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced;"
-        " not set: true",
+        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced, nor"
+        " the objects of a cluster on a hub; not set: true",
     )
     lab: Lab | None = Field(
         default=None,

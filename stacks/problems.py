@@ -28,6 +28,8 @@ SECRET_NAMES = frozenset(
         *("httpProxy", "httpsProxy"),
     }
 )
+SECRET_SECTIONS = frozenset({"dns.options"})
+"""Sections whose names are free, and whose every value is a secret."""
 Found = Iterator[tuple[str, str, str, str]]
 """Path, value, why and remedy of each problem."""
 _USERINFO = re.compile(r"//[^/\s]*@")

@@ -195,8 +195,8 @@ def doing(work: Work, mine: Callable[[str], bool]) -> str:
 
 
 def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
-    """One word for the same; `waiting` where nothing is being done. What ends in Refused or Failed does not mend by
-    itself, as far as one can tell."""
+    """One word for the same; `waiting` where nothing is being done. A failed step is tried again; what ends in Refused
+    does not mend by itself, as far as one can tell."""
     if failures := work.engine.failures(mine):
         return "StepFailed" if any(each.times >= _OFTEN for each in failures) else "Failing"
     return "Working" if work.engine.running(mine) else waiting

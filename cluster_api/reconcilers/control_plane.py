@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,10 +92,13 @@ class ControlPlaneReconciler(Reconciler):
             await self._make(item, work, name)
         plan = await work.plan(self._hub.api)
         work.engine.advance(plan, lambda step: work.of_control_plane(step.name))
-        if (assets := state.named(ASSETS)) is not None:
+        assets = state.named(ASSETS)
+        if assets is not None:
             await self._write_kubeconfig(item, work, parse(assets.outputs["stdout"])["kubeconfig"])
         await self._call_up_to_date(item, machines)
         said.status = _counted(item, work, machines, formed=formed)
+        if formed and assets is not None:
+            said.status["version"] = installed(assets.inputs)
         complete = state.named(COMPLETE) is not None
         said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
         waiting = [s.name for s in plan.steps.values() if work.of_control_plane(s.name) and s.action != "keep"]
@@ -206,6 +210,12 @@ def _refuse(item: Object, work: Work) -> None:
         )
 
 
+def installed(asked: Mapping[str, Any]) -> str:
+    """The release that a cluster was installed with, as Cluster API writes it, whatever is asked for now. `asked` are
+    the inputs of its assets."""
+    return f"v{json.loads(asked['stdin'])['version']}"
+
+
 def _reference(resource: Any, name: str) -> dict[str, str]:
     return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
 
@@ -228,7 +238,7 @@ def _counted(item: Object, work: Work, machines: Sequence[Object], *, formed: bo
         "availableReplicas": sum(_is(each, "Available") for each in machines),
         "upToDateReplicas": sum(each["spec"].get("version") == item["spec"]["version"] for each in machines),
         "externalManagedControlPlane": False,
-        **({"initialization": {"controlPlaneInitialized": True}, "version": item["spec"]["version"]} if formed else {}),
+        **({"initialization": {"controlPlaneInitialized": True}} if formed else {}),
     }
 
 

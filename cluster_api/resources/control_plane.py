@@ -54,7 +54,9 @@ class ControlPlaneStatus(WithConditions):
     """What there is."""
 
     initialization: ControlPlaneInitialized | None = Field(default=None, description="how far it came")
-    version: str | None = Field(default=None, min_length=1, max_length=256, description="the release that runs")
+    version: str | None = Field(
+        default=None, min_length=1, max_length=256, description="the release it was installed with"
+    )
     selector: str | None = Field(default=None, description="the labels of its machines, for the subresource scale")
     replicas: int | None = Field(default=None, description="how many machines there are")
     ready_replicas: int | None = Field(default=None, description="how many of them are Ready")

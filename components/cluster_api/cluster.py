@@ -18,6 +18,8 @@ from metal_ipi.components.cluster_api.objects import Object, Wanted, objects
 from metal_ipi.components.install.assets import credentials
 from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, Secret
 
+_LOST_FOR_GOOD = frozenset({"Namespace", "Secret", "MetalIpiCluster", "OpenShiftControlPlane", "Cluster"})
+"""Kinds of which none can go without the cluster, or what gives its machines back."""
 _LEAVES = "2h"
 """How long a cluster may take to go: its machines are given back one after another."""
 
@@ -33,6 +35,8 @@ class ManagedClusterArgs:
     """Secret settings, by path: `platform.servers.0.bmc.password`."""
     timeout_seconds: float
     """How long the cluster may take until it is available."""
+    protect: bool = True
+    """Whether the objects that hold the cluster may neither be deleted nor replaced."""
 
 
 class ManagedCluster(pulumi.ComponentResource):
@@ -43,7 +47,7 @@ class ManagedCluster(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ManagedClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster_api:ManagedCluster", name, None, opts)
-        self._name, self._wanted = name, args.wanted
+        self._name, self._wanted, self._holds = name, args.wanted, _LOST_FOR_GOOD if args.protect else frozenset[str]()
         kubeconfig = pulumi.Output.secret(args.kubeconfig)
         hub = kubernetes.Provider(
             f"{name}-hub",
@@ -85,8 +89,10 @@ class ManagedCluster(pulumi.ComponentResource):
         space, *rest = found
         for each in (space, secret, *rest):
             metadata, fields = each["metadata"], {key: each[key] for key in ("spec",) if key in each}
-            opts = pulumi.ResourceOptions.merge(self._hub, pulumi.ResourceOptions(depends_on=list(made.values())))
             kind = each["kind"]
+            protect = kind in self._holds
+            own = pulumi.ResourceOptions(depends_on=list(made.values()), protect=protect)
+            opts = pulumi.ResourceOptions.merge(self._hub, own)
             name = f"{self._name}-{kind.lower()}"
             if kind == "Namespace":
                 made[kind] = core.Namespace(name, metadata=metadata, opts=opts)

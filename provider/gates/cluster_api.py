@@ -2,8 +2,10 @@
 
 cluster-api-available   the Cluster's infrastructure is ready, its control plane is initialized, and it is Available
 
+                        all of them of what is asked for now, and its workers are as many as there should be
+
 Of all objects of the cluster the conditions are read that our providers write: what stands in the way is told by object
-and condition. What waiting does not mend ends the wait at once, and a step that goes on failing does so after a minute.
+and condition. What waiting does not mend ends the wait after ten seconds, a step that goes on failing after a minute.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from metal_ipi.provider.gates.https import Answer, Api, conditions_of
 from metal_ipi.provider.resource import Context
 
 _CORE = "/apis/cluster.x-k8s.io/v1beta2/namespaces/{}"
+_DEPLOYMENTS = _CORE + "/machinedeployments"
 _LABEL = "cluster.x-k8s.io/cluster-name"
 _OURS = {
     "MetalIpiCluster": "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/{}/metalipiclusters",
@@ -26,12 +29,13 @@ _OURS = {
 }
 STAGES = ("InfrastructureReady", "ControlPlaneInitialized", "Available")
 """The Cluster's own conditions, in the order in which they come true."""
-FINAL = ("Refused", "Failed")
+REFUSED = "Refused"
 """How reasons of our providers end that somebody has to do something about."""
-FAILING = "Failing"
-"""Their reason for a step that failed, and that they try again."""
-_PATIENCE = 60.0
-"""Seconds for which a step may fail, over and over again."""
+FAILING = ("Failing", "StepFailed")
+"""Their reasons for a step that failed, and that they try again."""
+_READ_ANEW, _PATIENCE = 10.0, 60.0
+"""Seconds for which something may be refused, which may be of what was there before this `up`; and for which a step may
+fail, over and over again."""
 
 
 class ClusterApiAvailable:
@@ -40,51 +44,100 @@ class ClusterApiAvailable:
     def __init__(self, spec: Spec) -> None:
         self._api = Api(spec)
         self._namespace, self._name = str(spec["namespace"]), str(spec["cluster"])
-        self._failing: dict[str, float] = {}
-        """Since when each object has a step that fails, in seconds of the wait."""
+        self._since: dict[tuple[str, str], float] = {}
+        """Since when each object has a reason to end the wait, in seconds of the wait."""
 
     async def look(self, elapsed: float) -> Observation:
-        space = _CORE.format(self._namespace)
         chosen = f"?labelSelector={_LABEL}%3D{self._name}"
         cluster, *found = await asyncio.gather(
-            self._api.get(f"{space}/clusters/{self._name}"),
-            *(self._api.get(path.format(self._namespace) + chosen) for path in _OURS.values()),
+            self._api.get(f"{_CORE.format(self._namespace)}/clusters/{self._name}"),
+            *(self._api.get(path.format(self._namespace) + chosen) for path in (*_OURS.values(), _DEPLOYMENTS)),
         )
-        parts = dict(zip(_OURS, found, strict=True))
-        seen = _evaluated(self._name, cluster, parts)
-        failing = {name: why for name, reason, why in _obstacles(parts) if reason == FAILING}
-        self._failing = {name: self._failing.get(name, elapsed) for name in failing}
-        long = [name for name, since in self._failing.items() if elapsed - since >= _PATIENCE]
-        if seen.passed or seen.fatal or not long:
+        *ours, deployments = found
+        parts = dict(zip(_OURS, ours, strict=True))
+        seen = _evaluated(self._name, cluster, parts, deployments)
+        if cluster.problem:
             return seen
-        fatal = f"{failing[long[0]]} (it has failed for {_PATIENCE:.0f} s, and is tried again by the hub)"
-        return Observation(passed=False, text=seen.text, fatal=fatal)
+        patience = {(name, reason): limit for name, reason, _ in _obstacles(parts) if (limit := _limit(reason))}
+        self._since = {each: self._since.get(each, elapsed) for each in patience}
+        for name, reason, why in _obstacles(parts):
+            limit = patience.get((name, reason))
+            if limit and elapsed - self._since[name, reason] >= limit and not seen.passed:
+                again = (
+                    f" (it has failed for {limit:.0f} s, and is tried again by the hub)" if reason in FAILING else ""
+                )
+                return Observation(passed=False, text=seen.text, fatal=f"{why}{again}")
+        return seen
 
 
-def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer]) -> Observation:
+def _limit(reason: str) -> float:
+    """For how many seconds an object may have a reason; 0: as long as the gate waits."""
+    return _READ_ANEW if reason.endswith(REFUSED) else _PATIENCE if reason in FAILING else 0.0
+
+
+def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer], deployments: Answer) -> Observation:
     if cluster.status == 404:
         return Observation(passed=False, text=f"the hub answers; it has no Cluster {name}")
     if cluster.problem:
         return Observation(passed=False, text=cluster.problem)
     conditions = conditions_of(cluster.body)
     obstacles = list(_obstacles(parts))
-    final = next((why for _, reason, why in obstacles if reason.endswith(FINAL)), None)
-    pending = [stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"]
-    if not pending:
-        return Observation(passed=True, text=f"Cluster {name} is Available")
-    told = [why for _, _, why in obstacles] or [_one_line(conditions.get(pending[0], {}).get("message"))]
-    return Observation(passed=False, text=f"{pending[0]}: {'; '.join(filter(None, told))}", fatal=final)
+    pending = next((stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"), None)
+    if pending is not None:
+        told = [why for _, _, why in obstacles] or [_one_line(conditions.get(pending, {}).get("message"))]
+        return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, told))}")
+    # A cluster that stands is Available while it is changed.
+    refused = [why for _, reason, why in obstacles if reason.endswith(REFUSED)]
+    left = [*refused, *_unseen(parts), *_unequal(deployments)]
+    if left:
+        return Observation(passed=False, text="; ".join(left))
+    return Observation(passed=True, text=f"Cluster {name} is Available")
+
+
+def _main(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The condition that stands for the whole of an object of ours."""
+    found = conditions_of(item)
+    return found.get("Ready") or found.get("Available") or {}
+
+
+def _unseen(parts: Mapping[str, Answer]) -> Iterator[str]:
+    """Each object of ours that was changed, and of which our providers have not said anything since."""
+    for kind, answer in parts.items():
+        if answer.problem:
+            yield f"{kind}: {answer.problem}"
+        for item in answer.body.get("items") or ():
+            metadata, observed = item["metadata"], _main(item).get("observedGeneration") or 0
+            if observed < (metadata.get("generation") or 0) and not metadata.get("deletionTimestamp"):
+                yield f"{kind} {metadata['name']} was changed, and our providers have not looked at it since"
+
+
+def _unequal(deployments: Answer) -> Iterator[str]:
+    """Each MachineDeployment that has not as many machines, as they should be, as it is to have."""
+    if deployments.problem:
+        yield f"MachineDeployment: {deployments.problem}"
+    for item in deployments.body.get("items") or ():
+        status, wanted = item.get("status") or {}, (item.get("spec") or {}).get("replicas")
+        counted = [status.get(each) or 0 for each in ("replicas", "upToDateReplicas", "availableReplicas")]
+        observed = (status.get("observedGeneration") or 0) >= (item["metadata"].get("generation") or 0)
+        if not observed or any(each != wanted for each in counted):
+            made, current, available = counted
+            name = item["metadata"]["name"]
+            yield (
+                f"MachineDeployment {name}: {wanted} machines are wanted; it has {made}, of which {current} are up to"
+                f" date and {available} are available"
+            )
 
 
 def _obstacles(parts: Mapping[str, Answer]) -> Iterator[tuple[str, str, str]]:
-    """Object, reason and words of each condition of ours that is False, and stands for the whole of its object."""
+    """Object, reason and words of each condition of ours that is False and stands for the whole of its object, or that
+    says that something is refused."""
     for kind, answer in parts.items():
         for item in answer.body.get("items") or ():
-            found = conditions_of(item)
-            main = found.get("Ready") or found.get("Available") or {}
-            if main.get("status") == "False":
-                name, reason = f"{kind} {item['metadata']['name']}", str(main.get("reason") or "")
-                yield name, reason, f"{name}: {reason}: {_one_line(main.get('message'))}"
+            name, main = f"{kind} {item['metadata']['name']}", _main(item)
+            for each in conditions_of(item).values():
+                reason = str(each.get("reason") or "")
+                if (each is main and each.get("status") == "False") or reason.endswith(REFUSED):
+                    yield name, reason, f"{name}: {reason}: {_one_line(each.get('message'))}"
 
 
 def _one_line(message: Any) -> str:

@@ -29,6 +29,7 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
             wanted=wanted(settings, public),
             secrets={path: str(value) for path, value in secrets.items()},
             timeout_seconds=_longest(settings),
+            protect=settings.protects,
         ),
         pulumi.ResourceOptions(providers=[provider]),
     )

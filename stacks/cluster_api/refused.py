@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from metal_ipi.components.install.assets import AssetsError, credentials
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.listed.settings import ListedServers
@@ -11,12 +13,19 @@ from metal_ipi.stacks.sections.day_two import DayTwo
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses
 
 _ITSELF = "leave clusterApi out, so that `up` installs the cluster itself"
+_NOT_OURS = re.compile(r"default|openshift|cert-manager|(kube|openshift|cert-manager)-.*|.*-system")
+"""Namespaces of Kubernetes, of OpenShift, and of what installs clusters."""
 
 
 def not_through_hubs(settings: Settings) -> Found:
     """Each setting that the providers refuse, or that names what only this machine has."""
     if settings.cluster_api is None:
         return
+    namespace = settings.cluster_api.namespace or settings.cluster_name
+    if _NOT_OURS.fullmatch(namespace):
+        where = "clusterApi.namespace" if settings.cluster_api.namespace else "clusterName"
+        why = "a hub has a namespace of that name for itself, and the cluster's goes with the cluster"
+        yield where, namespace, why, "set clusterApi.namespace to one that only this cluster is to have"
     kubeconfig = settings.cluster_api.hub.kubeconfig
     if kubeconfig is not None and kubeconfig.get_secret_value() != REHEARSAL:
         try:

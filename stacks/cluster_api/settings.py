@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from metal_ipi.components.cluster_api import objects
-from metal_ipi.stacks.problems import SECRET_NAMES
+from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
 
 Tree = dict[str, Any]
 
@@ -27,7 +27,7 @@ def _public(value: Any, path: str, secrets: dict[str, Any]) -> Any:
         result: Tree = {}
         for name, item in cast("Mapping[str, Any]", value).items():
             place = f"{path}.{name}" if path else name
-            if _is_secret(name, item):
+            if path in SECRET_SECTIONS or _is_secret(name, item):
                 secrets[place] = item
             else:
                 result[name] = _public(item, place, secrets)

@@ -27,5 +27,7 @@ class ClusterApi(Section):
 
     hub: Hub = Field(default_factory=Hub, description="how the hub is reached")
     namespace: Namespace | None = Field(
-        default=None, description="the namespace that the cluster has to itself on the hub; not set: the cluster's name"
+        default=None,
+        description="the namespace that the cluster has to itself on the hub, and that is deleted with it, whoever made"
+        " it; not set: the cluster's name",
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,7 @@ from metal_ipi.cluster_api.engine import engine as module
 from metal_ipi.cluster_api.engine.engine import Declaration, Engine
 from metal_ipi.cluster_api.engine.plan import Plan, Unsupported, plan, types
 from metal_ipi.cluster_api.engine.state import Entry, State, StateError
-from metal_ipi.cluster_api.reconcilers.control_plane import Scale, scale
+from metal_ipi.cluster_api.reconcilers.control_plane import Scale, installed, scale
 from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
@@ -301,6 +304,10 @@ def test_a_state_that_cannot_be_read_is_an_error() -> None:
         Entry.unpacked("bm90aGluZw==")
 
 
+def test_the_release_that_runs_is_the_one_that_was_installed() -> None:
+    assert installed({"stdin": json.dumps({"version": "4.21.2"})}) == "v4.21.2"
+
+
 # --- settings ------------------------------------------------------------------------------------------------------
 
 
@@ -313,6 +320,12 @@ def test_secrets_are_put_where_their_keys_say() -> None:
         with pytest.raises(SettingsError, match=r"no such place") as error:
             settings.merged(tree, {path: "hunter2"})
         assert path in str(error.value) and "hunter2" not in str(error.value)
+
+
+def test_files_are_written_only_where_a_pod_may() -> None:
+    install = settings.merged(rack(install__workDirectory="/srv/work"), {})["install"]
+    assert all(Path(install[each]).is_relative_to(tempfile.gettempdir()) for each in ("workDirectory", "logDirectory"))
+    assert install["pullSecret"] == rack()["install"]["pullSecret"]
 
 
 def test_workers_that_nobody_has_are_none() -> None:

@@ -21,6 +21,7 @@ _KINDS = {
     "MetalIpiMachine": "infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/rack7/metalipimachines",
     "OpenShiftConfig": "bootstrap.cluster.x-k8s.io/v1alpha1/namespaces/rack7/openshiftconfigs",
 }
+_DEPLOYMENTS = f"/apis/cluster.x-k8s.io/v1beta2/namespaces/rack7/machinedeployments{_CHOSEN}"
 _STAGES = ("InfrastructureReady", "ControlPlaneInitialized", "Available")
 
 
@@ -32,6 +33,7 @@ def _hub(cluster: FakeCluster, reached: int, **objects: dict[str, str]) -> None:
     """A hub whose Cluster has come so many stages far, with objects of ours by kind, each with its main condition."""
     stages = [_condition(stage, str(number < reached), message=f"why\n{stage}") for number, stage in enumerate(_STAGES)]
     cluster.answers[_CLUSTER] = 200, {"status": {"conditions": stages}}
+    cluster.answers[_DEPLOYMENTS] = 200, {"items": []}
     for kind, path in _KINDS.items():
         found = [{"metadata": {"name": "one"}, "status": {"conditions": [objects[kind]]}}] if kind in objects else []
         cluster.answers[f"/apis/{path}{_CHOSEN}"] = 200, {"items": found}
@@ -61,22 +63,53 @@ async def test_a_machine_that_is_waited_for_is_named_with_its_condition(cluster:
         await _up(cluster)
 
 
-@pytest.mark.parametrize("reason", ["ServerRefused", "SettingsRefused"])
-async def test_what_waiting_does_not_mend_fails_at_once(cluster: FakeCluster, reason: str) -> None:
-    _hub(cluster, 0, MetalIpiMachine=_condition("Ready", "False", reason, "it is another's"))
-    with pytest.raises(GateFailed, match=rf"failed after 0 s(.|\n)*MetalIpiMachine one: {reason}: it is another's"):
-        await _up(cluster, timeout=3600)
+@pytest.mark.parametrize("reached", [0, 3])
+@pytest.mark.parametrize(("kind", "reason"), [("Ready", "SettingsRefused"), ("ScalingUp", "ScalingRefused")])
+async def test_what_waiting_does_not_mend_ends_the_wait(
+    cluster: FakeCluster, kind: str, reason: str, reached: int
+) -> None:
+    _hub(cluster, reached, MetalIpiMachine=_condition(kind, "False", reason, "it is another's"))
+    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    early = await check.look(0.0)
+    assert (early.passed, early.fatal) == (False, None), "it may be of what was there before"
+    assert (await check.look(11.0)).fatal == f"MetalIpiMachine one: {reason}: it is another's"
 
 
-async def test_a_step_that_goes_on_failing_ends_the_wait_after_a_minute(cluster: FakeCluster) -> None:
-    _hub(cluster, 0, OpenShiftControlPlane=_condition("Available", "False", "Failing", "no such installer"))
+@pytest.mark.parametrize("reason", ["Failing", "StepFailed"])
+async def test_a_step_that_goes_on_failing_ends_the_wait_after_a_minute(cluster: FakeCluster, reason: str) -> None:
+    _hub(cluster, 0, OpenShiftControlPlane=_condition("Available", "False", reason, "no such installer"))
     check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
     early = await check.look(0.0)
     assert early.fatal is None
     assert "no such installer" in early.text
+    assert (await check.look(59.0)).fatal is None
     assert "no such installer (it has failed for 60 s" in str((await check.look(61.0)).fatal)
     _hub(cluster, 0)
     assert (await check.look(62.0)).fatal is None
+
+
+async def test_a_cluster_that_stands_passes_when_its_change_was_looked_at(cluster: FakeCluster) -> None:
+    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    _hub(cluster, 3, MetalIpiCluster=_condition("Ready", "True"))
+    (item,) = cluster.answers[f"/apis/{_KINDS['MetalIpiCluster']}{_CHOSEN}"][1]["items"]
+    item["metadata"]["generation"] = 2
+    item["status"]["conditions"][0]["observedGeneration"] = 1
+    assert "MetalIpiCluster one was changed" in (await check.look(0.0)).text
+    item["status"]["conditions"][0]["observedGeneration"] = 2
+    assert (await check.look(1.0)).passed
+
+
+async def test_a_cluster_that_stands_passes_when_it_has_all_workers(cluster: FakeCluster) -> None:
+    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    _hub(cluster, 3)
+    status = {"observedGeneration": 2, "replicas": 3, "upToDateReplicas": 3, "availableReplicas": 2}
+    deployment = {"metadata": {"name": "w", "generation": 2}, "spec": {"replicas": 3}, "status": status}
+    cluster.answers[_DEPLOYMENTS] = 200, {"items": [deployment]}
+    assert "w: 3 machines are wanted; it has 3, of which 3 are up to date and 2" in (await check.look(0.0)).text
+    status.update(availableReplicas=3, observedGeneration=1)
+    assert not (await check.look(1.0)).passed
+    status.update(observedGeneration=2)
+    assert (await check.look(2.0)).passed
 
 
 async def test_a_hub_that_has_no_such_cluster(cluster: FakeCluster) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
 
 import pulumi
 import pytest
 import trustme
 import yaml
+from pydantic import BaseModel, SecretStr
 
 from metal_ipi.components.cluster_api.objects import objects, template
 from metal_ipi.stacks.cluster_api.program import wanted
 from metal_ipi.stacks.cluster_api.settings import without_secrets
+from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
+from metal_ipi.stacks.settings import Settings
 from tests import golden
 from tests.mocks import Recorder, config_text
 from tests.stacks.answers import declared
@@ -97,6 +100,42 @@ def test_what_is_encrypted_or_in_a_list_is_a_secret_of_its_own_path() -> None:
     assert secrets == {"platform.servers.0.bmc.password": "x", "dns.tsig.secret": {"secure": "v1:abc"}}
 
 
+def test_options_of_lexicon_are_secrets_whatever_their_names() -> None:
+    options = {"auth_token": SECRET, "auth_username": SECRET}
+    public, secrets = without_secrets({"dns": {"type": "lexicon", "service": "gandi", "options": options}})
+    assert public == {"dns": {"type": "lexicon", "service": "gandi", "options": {}}}
+    assert secrets == {"dns.options.auth_token": SECRET, "dns.options.auth_username": SECRET}
+
+
+def test_every_secret_of_the_model_is_known_by_its_path() -> None:
+    found = set(_secrets(Settings, ()))
+    assert "dns.options.*" in found
+    assert "platform.bmc.password" in found
+    known = {each for each in found if each.split(".")[-1] in SECRET_NAMES}
+    assert {each.removesuffix(".*") for each in found - known} == SECRET_SECTIONS
+
+
+def _secrets(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    """The paths of all SecretStr fields; `*` for those of any name."""
+    if "SecretStr" in str(model.__annotations__.get("__pydantic_extra__")):
+        yield ".".join((*path, "*"))
+    for name, field in model.model_fields.items():
+        place = (*path, field.alias or name)
+        for kind in _named(field.annotation):
+            if kind is SecretStr:
+                yield ".".join(place)
+            elif issubclass(kind, BaseModel):
+                yield from _secrets(kind, place)
+
+
+def _named(annotation: Any) -> Iterator[type]:
+    arguments = get_args(annotation)
+    if isinstance(annotation, type) and not arguments:
+        yield annotation
+    for each in arguments:
+        yield from _named(each)
+
+
 def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
     recorder = _declared(preview=True)
     urns = sorted(recorder.urn(args.name) for args in recorder.resources if args.name != "cluster-api-kubeconfig")
@@ -110,6 +149,14 @@ def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
         "the Cluster goes first, and what gives its machines back stays until then"
     )
     assert {"cluster-api-cluster", "cluster-api-machinedeployment"} <= recorder.after("cluster-api-available")
+
+
+@pytest.mark.parametrize("protect", [None, False])
+def test_what_holds_the_cluster_is_protected_unless_the_stack_says_otherwise(protect: bool | None) -> None:
+    requests = _declared(preview=True, **({} if protect is None else {"protect": protect})).requests
+    found = {name.removeprefix("cluster-api-") for name, request in requests.items() if request.protect}
+    all_of_it = {"namespace", "secret", "metalipicluster", "openshiftcontrolplane", "cluster"}
+    assert found == (all_of_it if protect is None else set())
 
 
 def test_the_kubeconfig_is_read_on_the_hub_when_the_cluster_is_available() -> None:
@@ -132,6 +179,17 @@ def test_a_rehearsal_needs_no_hub() -> None:
     ("changes", "path", "why"),
     [
         ({"clusterApi": {"namespace": "A_b"}}, "clusterApi.namespace", "it is no name of a namespace"),
+        (
+            {"clusterApi": {**_THROUGH["clusterApi"], "namespace": "default"}},
+            "clusterApi.namespace",
+            "goes with the cluster",
+        ),
+        (
+            {"clusterApi": {**_THROUGH["clusterApi"], "namespace": "openshift-etcd"}},
+            "clusterApi.namespace",
+            "goes with the cluster",
+        ),
+        ({"clusterName": "kube-system"}, "clusterName", "goes with the cluster"),
         ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
         ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
