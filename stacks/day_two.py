@@ -14,7 +14,14 @@ from metal_ipi.components.addons.ready_made import NodeBmc
 from metal_ipi.components.addons.registry import ClaimArgs, ImageRegistry, RegistryArgs
 from metal_ipi.components.machines.contract import Machine
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import ClusterCredentials, NodeMarks, NodeMarksArgs, NodeMarksOfNode, TaintArgs
+from metal_ipi.provider.types import (
+    BEING_INSTALLED,
+    ClusterCredentials,
+    NodeMarks,
+    NodeMarksArgs,
+    NodeMarksOfNode,
+    TaintArgs,
+)
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.contract import Facility, FencedBy
@@ -140,7 +147,10 @@ def _health(section: NodeHealthCheck, nodes: Nodes, bmcs: Iterable[FencedBy]) ->
         objects=(ready_made.fencing_template(found, verify=section.verify_certificates),),
     )
     check = ready_made.health_check(
-        section.role, unhealthy_after=section.unhealthy_after, min_healthy_percent=section.min_healthy_percent
+        section.role,
+        spared=BEING_INSTALLED,
+        unhealthy_after=section.unhealthy_after,
+        min_healthy_percent=section.min_healthy_percent,
     )
     return [fencing, replace(shared, package=ready_made.HEALTH, objects=(check,), follows=ready_made.FENCING)]
 

@@ -111,8 +111,8 @@ def fencing_template(bmcs: Sequence[NodeBmc], *, verify: bool) -> Manifest:
     return _object(_FENCING_API, kind, _TEMPLATE, {"template": {"spec": spec}}, namespace=AVAILABILITY_NAMESPACE)
 
 
-def health_check(role: str, *, unhealthy_after: int, min_healthy_percent: int) -> Manifest:
-    """Which nodes are looked after; what is done is the template's."""
+def health_check(role: str, *, spared: str, unhealthy_after: int, min_healthy_percent: int) -> Manifest:
+    """Which nodes are looked after: those of the role without the label `spared`; what is done is the template's."""
     template = {
         "apiVersion": _FENCING_API,
         "kind": "FenceAgentsRemediationTemplate",
@@ -120,7 +120,12 @@ def health_check(role: str, *, unhealthy_after: int, min_healthy_percent: int) -
         "name": _TEMPLATE,
     }
     spec = {
-        "selector": {"matchExpressions": [{"key": role_label(role), "operator": "Exists"}]},
+        "selector": {
+            "matchExpressions": [
+                {"key": role_label(role), "operator": "Exists"},
+                {"key": spared, "operator": "DoesNotExist"},
+            ]
+        },
         "minHealthy": f"{min_healthy_percent}%",
         "unhealthyConditions": [
             {"type": "Ready", "status": status, "duration": f"{unhealthy_after}s"} for status in ("False", "Unknown")
