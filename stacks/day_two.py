@@ -39,7 +39,7 @@ def operators(settings: Settings, site: Facility) -> tuple[OperatorArgs, ...]:
     section = settings.day_two
     found: list[OperatorArgs] = []
     if section.lvm_storage is not None:
-        found.append(_lvm(section.lvm_storage, settings.openshift_version))
+        found.append(_lvm(section.lvm_storage, settings))
     if section.nm_state is not None:
         found.append(_nmstate(section.nm_state))
     if section.node_health_check is not None and not isinstance(site.bmcs, str):
@@ -82,8 +82,9 @@ def _objects(settings: Settings) -> Iterator[list[Manifest]]:
         yield [manifest for _ in those for manifest in next(found)]
 
 
-def _lvm(section: LvmStorage, release: str) -> OperatorArgs:
-    major, minor, *_ = release.split(".")
+def _lvm(section: LvmStorage, settings: Settings) -> OperatorArgs:
+    major, minor, *_ = settings.openshift_version.split(".")
+    nodes = [name for name in settings.machines if section.role is None or name.startswith(f"{section.role}-")]
     cluster = ready_made.lvm_cluster(
         name=section.device_class,
         disks=section.disks,
@@ -92,6 +93,12 @@ def _lvm(section: LvmStorage, release: str) -> OperatorArgs:
         filesystem=section.filesystem,
         size_percent=section.thin_pool.size_percent,
         overprovision_ratio=section.thin_pool.overprovision_ratio,
+        taints=[
+            (taint.key, taint.value, taint.effect)
+            for name in nodes
+            for taint in settings.taints(name)
+            if taint.effect != "PreferNoSchedule"
+        ],
     )
     return OperatorArgs(
         package=ready_made.LVM,

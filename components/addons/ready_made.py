@@ -7,7 +7,7 @@ no definition of theirs was compared with. Nothing here needs Pulumi or a cluste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,8 +55,10 @@ def lvm_cluster(
     filesystem: str,
     size_percent: int,
     overprovision_ratio: int,
+    taints: Iterable[tuple[str, str, str]] = (),
 ) -> Manifest:
-    """LVM Storage's only object: which disks it takes on which nodes."""
+    """LVM Storage's only object: which disks it takes on which nodes. `taints` are those of these nodes: key, value and
+    effect."""
     selector: Manifest = {"paths": list(disks)}
     selector |= {"forceWipeDevicesAndDestroyAllData": True} if wipe else {}
     device_class: Manifest = {
@@ -74,8 +76,12 @@ def lvm_cluster(
     if role is not None:
         term = {"matchExpressions": [{"key": role_label(role), "operator": "Exists"}]}
         device_class["nodeSelector"] = {"nodeSelectorTerms": [term]}
-    if role != "worker":
-        spec["tolerations"] = [{"key": role_label("master"), "operator": "Exists", "effect": "NoSchedule"}]
+    tolerations: list[Manifest] = (
+        [{"key": role_label("master"), "operator": "Exists", "effect": "NoSchedule"}] if role != "worker" else []
+    )
+    for key, value, effect in dict.fromkeys(taints):
+        tolerations.append({"key": key, "operator": "Equal", "value": value, "effect": effect})
+    spec |= {"tolerations": tolerations} if tolerations else {}
     wait = "jsonpath={.status.state}=Ready"
     return _object("lvm.topolvm.io/v1alpha1", "LVMCluster", "lvmcluster", spec, namespace=LVM_NAMESPACE, wait_for=wait)
 
