@@ -92,14 +92,22 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
             "leave it in one place",
         ),
         (
-            {
-                "dayTwo": {
-                    "operators": [_OPERATOR, {"package": "b", "namespace": "example", "watches": "all-namespaces"}]
-                }
-            },
-            "dayTwo.operators[1].watches",
-            "a namespace has one OperatorGroup",
-            "namespaces of their own",
+            {"dayTwo": {"operators": [_OPERATOR, {"package": "b", "namespace": "example"}]}},
+            "dayTwo.operators[1].namespace",
+            "dayTwo.operators[0] is in it, too",
+            "a namespace of its own",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM, "operators": [{"package": "b", "namespace": "openshift-storage"}]}},
+            "dayTwo.operators[0].namespace",
+            "dayTwo.lvmStorage is in it, too",
+            "a namespace of its own",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM}, "workers__taints": [{"key": "a", "effect": "NoExecute"}]},
+            "workers.taints",
+            "worker-0, worker-4 are all that take pods",
+            "PreferNoSchedule",
         ),
         (
             {"dayTwo": {"registry": {"type": "claim", "replicas": 2}}},
@@ -236,6 +244,17 @@ def test_nodes_get_the_marks_of_their_role_and_their_own() -> None:
     assert worker["labels"] == {"x": "own", "y": "role"}
     assert worker["taints"] == [own]
     assert set(nodes) == {"rack-worker-0.rack.example.com", "rack-worker-4.rack.example.com"}
+
+
+def test_lvm_storage_tolerates_the_taints_of_its_nodes() -> None:
+    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
+    recorder = rack_declared(
+        dayTwo={"lvmStorage": _LVM},
+        workers={"taints": [{"key": "c", "effect": "PreferNoSchedule"}]},
+        platform__servers__0__taints=[taint],
+    )
+    spec = recorder.inputs("day-two-lvms-operator-lvmcluster-openshift-storage.lvmcluster")["spec"]
+    assert spec["tolerations"] == [{**taint, "operator": "Equal"}]
 
 
 def test_a_cluster_without_any_of_this_has_no_resource_more() -> None:
