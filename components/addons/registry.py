@@ -79,7 +79,7 @@ class ImageRegistry(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(
             parent=self,
             custom_timeouts=pulumi.CustomTimeouts(create=wait, update=wait),
-            provider=api_provider(f"{name}-provider", args.kubeconfig, self),
+            provider=api_provider(f"{name}-provider", args.kubeconfig, self, upsert=True),
             deleted_with=args.cluster,
             depends_on=list(args.after),
             retain_on_delete=True,

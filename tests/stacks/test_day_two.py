@@ -176,6 +176,7 @@ def test_operators_come_when_the_cluster_is_complete_and_one_waits_for_the_other
     assert configuration["spec"]["rolloutStrategy"] == "Recreate"
     for name in ("image-registry-claim", "image-registry-configuration"):
         assert recorder.requests[name].retainOnDelete, "images stay when the setting goes"
+    assert recorder.inputs("image-registry-provider")["upsertExistingObjects"], "and are there when it comes again"
 
 
 @pytest.mark.parametrize("changes", [{"size": 20}, {"storageClass": "b"}, {"access": "ReadWriteMany"}])
