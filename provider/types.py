@@ -45,6 +45,7 @@ from metal_ipi.provider.resources.gate_kinds import (
     SshReachable,
 )
 from metal_ipi.provider.resources.installation import (
+    BEING_INSTALLED,
     ArtifactsPlace,
     Installation,
     InstallationArgs,
@@ -65,6 +66,7 @@ from metal_ipi.provider.sizes import LOCAL_VM_MIB
 
 __all__ = [
     "ANY",
+    "BEING_INSTALLED",
     "CUSTOM_IPXE",
     "IGNITION_FILE",
     "LIVE_ISO_ARGUMENT",

@@ -14,7 +14,14 @@ from metal_ipi.components.addons.ready_made import NodeBmc
 from metal_ipi.components.addons.registry import ClaimArgs, ImageRegistry, RegistryArgs
 from metal_ipi.components.machines.contract import Machine
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import ClusterCredentials, NodeMarks, NodeMarksArgs, NodeMarksOfNode, TaintArgs
+from metal_ipi.provider.types import (
+    BEING_INSTALLED,
+    ClusterCredentials,
+    NodeMarks,
+    NodeMarksArgs,
+    NodeMarksOfNode,
+    TaintArgs,
+)
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.contract import Facility, FencedBy
@@ -32,7 +39,7 @@ def operators(settings: Settings, site: Facility) -> tuple[OperatorArgs, ...]:
     section = settings.day_two
     found: list[OperatorArgs] = []
     if section.lvm_storage is not None:
-        found.append(_lvm(section.lvm_storage, settings.openshift_version))
+        found.append(_lvm(section.lvm_storage, settings))
     if section.nm_state is not None:
         found.append(_nmstate(section.nm_state))
     if section.node_health_check is not None and not isinstance(site.bmcs, str):
@@ -75,8 +82,9 @@ def _objects(settings: Settings) -> Iterator[list[Manifest]]:
         yield [manifest for _ in those for manifest in next(found)]
 
 
-def _lvm(section: LvmStorage, release: str) -> OperatorArgs:
-    major, minor, *_ = release.split(".")
+def _lvm(section: LvmStorage, settings: Settings) -> OperatorArgs:
+    major, minor, *_ = settings.openshift_version.split(".")
+    nodes = [name for name in settings.machines if section.role is None or name.startswith(f"{section.role}-")]
     cluster = ready_made.lvm_cluster(
         name=section.device_class,
         disks=section.disks,
@@ -85,6 +93,12 @@ def _lvm(section: LvmStorage, release: str) -> OperatorArgs:
         filesystem=section.filesystem,
         size_percent=section.thin_pool.size_percent,
         overprovision_ratio=section.thin_pool.overprovision_ratio,
+        taints=[
+            (taint.key, taint.value, taint.effect)
+            for name in nodes
+            for taint in settings.taints(name)
+            if taint.effect != "PreferNoSchedule"
+        ],
     )
     return OperatorArgs(
         package=ready_made.LVM,
@@ -140,7 +154,10 @@ def _health(section: NodeHealthCheck, nodes: Nodes, bmcs: Iterable[FencedBy]) ->
         objects=(ready_made.fencing_template(found, verify=section.verify_certificates),),
     )
     check = ready_made.health_check(
-        section.role, unhealthy_after=section.unhealthy_after, min_healthy_percent=section.min_healthy_percent
+        section.role,
+        spared=BEING_INSTALLED,
+        unhealthy_after=section.unhealthy_after,
+        min_healthy_percent=section.min_healthy_percent,
     )
     return [fencing, replace(shared, package=ready_made.HEALTH, objects=(check,), follows=ready_made.FENCING)]
 

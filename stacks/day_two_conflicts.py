@@ -11,7 +11,7 @@ from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.contract import Facility
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.day_two import Role
-from metal_ipi.stacks.sections.image_registry import ClaimRegistry
+from metal_ipi.stacks.sections.image_registry import ClaimRegistry, NoRegistry
 from metal_ipi.stacks.sections.service_addresses import OPENSHIFT_CATALOG
 
 _PATH = "dayTwo"
@@ -20,7 +20,7 @@ _PATH = "dayTwo"
 def conflicts(settings: Settings, site: Facility) -> Found:
     """All of it."""
     found = (_catalog(settings), _capabilities(settings), _lvm(settings), _roles(settings), _operators(settings))
-    yield from chain(*found, _health(settings, site), _registry(settings))
+    yield from chain(*found, _health(settings, site), _taints(settings), _registry(settings))
 
 
 def _machines(settings: Settings, role: Role | None) -> list[str]:
@@ -129,26 +129,47 @@ def _health(settings: Settings, site: Facility) -> Found:
 def _operators(settings: Settings) -> Found:
     section = settings.day_two
     ready = {
-        ready_made.LVM: (section.lvm_storage, ready_made.LVM_NAMESPACE, False, "lvmStorage"),
-        ready_made.NMSTATE: (section.nm_state, ready_made.NMSTATE_NAMESPACE, False, "nmState"),
-        ready_made.FENCING: (section.node_health_check, ready_made.AVAILABILITY_NAMESPACE, True, "nodeHealthCheck"),
-        ready_made.HEALTH: (section.node_health_check, ready_made.AVAILABILITY_NAMESPACE, True, "nodeHealthCheck"),
+        ready_made.LVM: (section.lvm_storage, ready_made.LVM_NAMESPACE, "lvmStorage"),
+        ready_made.NMSTATE: (section.nm_state, ready_made.NMSTATE_NAMESPACE, "nmState"),
+        ready_made.FENCING: (section.node_health_check, ready_made.AVAILABILITY_NAMESPACE, "nodeHealthCheck"),
+        ready_made.HEALTH: (section.node_health_check, ready_made.AVAILABILITY_NAMESPACE, "nodeHealthCheck"),
     }
-    packages = {package: f"{_PATH}.{path}" for package, (given, _, _, path) in ready.items() if given is not None}
-    modes = {space: (everywhere, path) for given, space, everywhere, path in ready.values() if given is not None}
+    packages = {package: f"{_PATH}.{path}" for package, (given, _, path) in ready.items() if given is not None}
+    spaces = {space: f"{_PATH}.{path}" for given, space, path in ready.values() if given is not None}
     for number, each in enumerate(section.operators):
-        path, everywhere = f"{_PATH}.operators[{number}]", each.watches == "all-namespaces"
+        path = f"{_PATH}.operators[{number}]"
         if each.package in packages:
             yield f"{path}.package", each.package, f"{packages[each.package]} has it already", "leave it in one place"
-        packages.setdefault(each.package, path)
-        mode, whose = modes.setdefault(each.namespace, (everywhere, f"operators[{number}]"))
-        if mode != everywhere:
+        elif each.namespace in spaces:
             yield (
-                f"{path}.watches",
-                each.watches,
-                f"{_PATH}.{whose} is in {each.namespace}, too, and looks elsewhere: a namespace has one OperatorGroup",
-                "give them namespaces of their own, or the same value",
+                f"{path}.namespace",
+                each.namespace,
+                f"{spaces[each.namespace]} is in it, too: an operator goes with its namespace only, as its"
+                " ClusterServiceVersion outlasts its Subscription",
+                "give it a namespace of its own",
             )
+        packages.setdefault(each.package, path)
+        spaces.setdefault(each.namespace, path)
+
+
+def _taints(settings: Settings) -> Found:
+    """Pods of operators and of the registry tolerate no taints of the site's."""
+    registry = settings.day_two.registry
+    if not dict(_catalogs(settings)) and (registry is None or isinstance(registry, NoRegistry)):
+        return
+    role: Role = "worker" if _machines(settings, "worker") else "control-plane"
+    pods = _machines(settings, role)
+    closed = [
+        name for name in pods if any(taint.effect in ("NoSchedule", "NoExecute") for taint in settings.taints(name))
+    ]
+    if pods and len(closed) == len(pods):
+        yield (
+            "workers.taints" if role == "worker" else "controlPlane.taints",
+            "NoSchedule or NoExecute",
+            f"no node would take pods of the operators and of the registry of {_PATH}: {', '.join(closed[:3])} are all"
+            " that take pods, and all keep them away",
+            "use PreferNoSchedule, or taint some of the servers only (platform.servers)",
+        )
 
 
 def _registry(settings: Settings) -> Found:

@@ -138,7 +138,8 @@ class Operators(pulumi.ComponentResource):
         ]
         for number, manifest in enumerate(args.objects):
             metadata = manifest["metadata"]
-            title = f"{args.package}-{manifest['kind'].lower()}-{metadata['name']}"
+            place = f"{metadata['namespace']}." if "namespace" in metadata else ""  # a namespace's name has no dot
+            title = f"{args.package}-{manifest['kind'].lower()}-{place}{metadata['name']}"
             before = [self._last[args.follows]] if args.follows else []
             last = self._custom(title, manifest, last, *secrets, *before)
             for path, condition in args.settled.items() if number == 0 else ():

@@ -7,7 +7,7 @@ no definition of theirs was compared with. Nothing here needs Pulumi or a cluste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,8 +55,10 @@ def lvm_cluster(
     filesystem: str,
     size_percent: int,
     overprovision_ratio: int,
+    taints: Iterable[tuple[str, str, str]] = (),
 ) -> Manifest:
-    """LVM Storage's only object: which disks it takes on which nodes."""
+    """LVM Storage's only object: which disks it takes on which nodes. `taints` are those of these nodes: key, value and
+    effect."""
     selector: Manifest = {"paths": list(disks)}
     selector |= {"forceWipeDevicesAndDestroyAllData": True} if wipe else {}
     device_class: Manifest = {
@@ -74,8 +76,12 @@ def lvm_cluster(
     if role is not None:
         term = {"matchExpressions": [{"key": role_label(role), "operator": "Exists"}]}
         device_class["nodeSelector"] = {"nodeSelectorTerms": [term]}
-    if role != "worker":
-        spec["tolerations"] = [{"key": role_label("master"), "operator": "Exists", "effect": "NoSchedule"}]
+    tolerations: list[Manifest] = (
+        [{"key": role_label("master"), "operator": "Exists", "effect": "NoSchedule"}] if role != "worker" else []
+    )
+    for key, value, effect in dict.fromkeys(taints):
+        tolerations.append({"key": key, "operator": "Equal", "value": value, "effect": effect})
+    spec |= {"tolerations": tolerations} if tolerations else {}
     wait = "jsonpath={.status.state}=Ready"
     return _object("lvm.topolvm.io/v1alpha1", "LVMCluster", "lvmcluster", spec, namespace=LVM_NAMESPACE, wait_for=wait)
 
@@ -111,8 +117,8 @@ def fencing_template(bmcs: Sequence[NodeBmc], *, verify: bool) -> Manifest:
     return _object(_FENCING_API, kind, _TEMPLATE, {"template": {"spec": spec}}, namespace=AVAILABILITY_NAMESPACE)
 
 
-def health_check(role: str, *, unhealthy_after: int, min_healthy_percent: int) -> Manifest:
-    """Which nodes are looked after; what is done is the template's."""
+def health_check(role: str, *, spared: str, unhealthy_after: int, min_healthy_percent: int) -> Manifest:
+    """Which nodes are looked after: those of the role without the label `spared`; what is done is the template's."""
     template = {
         "apiVersion": _FENCING_API,
         "kind": "FenceAgentsRemediationTemplate",
@@ -120,7 +126,12 @@ def health_check(role: str, *, unhealthy_after: int, min_healthy_percent: int) -
         "name": _TEMPLATE,
     }
     spec = {
-        "selector": {"matchExpressions": [{"key": role_label(role), "operator": "Exists"}]},
+        "selector": {
+            "matchExpressions": [
+                {"key": role_label(role), "operator": "Exists"},
+                {"key": spared, "operator": "DoesNotExist"},
+            ]
+        },
         "minHealthy": f"{min_healthy_percent}%",
         "unhealthyConditions": [
             {"type": "Ready", "status": status, "duration": f"{unhealthy_after}s"} for status in ("False", "Unknown")

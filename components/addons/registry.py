@@ -3,11 +3,17 @@
 OpenShift's image registry operator makes its configuration itself, with `managementState: Removed` on platforms that
 bring no storage (cluster-image-registry-operator, pkg/storage, and pkg/operator/bootstrap.go). So there is no object to
 make: a patch says what of it is ours, and takes these fields over. The patch stays when the settings go, because the
-operator does nothing sensible with a configuration that says neither.
+operator does nothing sensible with a configuration that says neither; and with it what it names, the volume with the
+images and the keys of the object store.
+
+A claim cannot be changed, and one that a pod uses does not go. So each has a name of its own: another one is there
+before the configuration names it, and the one before is left, with its images.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,12 +24,14 @@ import pulumi_kubernetes as kubernetes
 from metal_ipi.components.cluster.api import api_provider
 from metal_ipi.provider.types import ClusterCredentials, Gate, GateArgs, ObjectReady, Secret
 
-CLAIM = "image-registry-storage"
+_CLAIM = "image-registry-storage"
 NAMESPACE = "openshift-image-registry"
 _API_VERSION = "imageregistry.operator.openshift.io/v1"
 _PATH = f"/apis/{_API_VERSION}/configs/cluster"
 _KEYS = "image-registry-private-configuration-user"
 """The Secret whose keys the operator takes for an object store (pkg/defaults)."""
+_TAKEN_OVER = {"pulumi.com/patchForce": "true"}
+"""Of what may be there already, as it stays when the settings go."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +79,10 @@ class ImageRegistry(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(
             parent=self,
             custom_timeouts=pulumi.CustomTimeouts(create=wait, update=wait),
-            provider=api_provider(f"{name}-provider", args.kubeconfig, self),
+            provider=api_provider(f"{name}-provider", args.kubeconfig, self, upsert=True),
             deleted_with=args.cluster,
             depends_on=list(args.after),
+            retain_on_delete=True,
         )
         needed: list[pulumi.Resource] = []
         if args.claim is not None:
@@ -87,7 +96,7 @@ class ImageRegistry(pulumi.ComponentResource):
             needed.append(
                 kubernetes.core.v1.Secret(
                     f"{name}-keys",
-                    metadata={"name": _KEYS, "namespace": NAMESPACE},
+                    metadata={"name": _KEYS, "namespace": NAMESPACE, "annotations": _TAKEN_OVER},
                     string_data=pulumi.Output.secret(args.keys),
                     opts=child,
                 )
@@ -97,9 +106,9 @@ class ImageRegistry(pulumi.ComponentResource):
             f"{name}-configuration",
             api_version=_API_VERSION,
             kind="Config",
-            metadata={"name": "cluster", "annotations": {"pulumi.com/patchForce": "true"}},
+            metadata={"name": "cluster", "annotations": _TAKEN_OVER},
             spec=spec,
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=needed, retain_on_delete=True)),
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=needed)),
         )
         conditions = ["Available=True", "Progressing=False"]
         Gate(
@@ -121,7 +130,9 @@ def claim(args: ClaimArgs) -> dict[str, Any]:
         "resources": {"requests": {"storage": f"{args.size}Gi"}},
     }
     spec |= {"storageClassName": args.storage_class} if args.storage_class else {}
-    return {"metadata": {"name": CLAIM, "namespace": NAMESPACE}, "spec": spec}
+    told = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:8]
+    metadata = {"name": f"{_CLAIM}-{told}", "namespace": NAMESPACE, "annotations": _TAKEN_OVER}
+    return {"metadata": metadata, "spec": spec}
 
 
 def configuration(args: RegistryArgs) -> dict[str, Any]:
@@ -129,7 +140,9 @@ def configuration(args: RegistryArgs) -> dict[str, Any]:
     if not args.managed:
         # The API wants replicas in any case; and a storage with nothing in it would become null, which it refuses.
         return {"managementState": "Removed", "replicas": args.replicas, "storage": {"emptyDir": {}}}
-    storage = {"pvc": {"claim": CLAIM}} if args.claim is not None else dict(args.storage)
+    storage = (
+        {"pvc": {"claim": claim(args.claim)["metadata"]["name"]}} if args.claim is not None else dict(args.storage)
+    )
     # A volume that one node mounts can be taken over only when the pod before has let go of it.
     alone = args.claim is not None and args.claim.access == "ReadWriteOnce"
     return {

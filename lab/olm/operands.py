@@ -88,10 +88,13 @@ def _rolled_out(deployment: Object) -> Object:
 
 
 def _let_claims_go(client: httpx.Client) -> None:
-    """kube-controller-manager's part: a claim that no pod uses goes. No pod of the lab uses any."""
+    """kube-controller-manager's part: a claim that no pod uses goes. A registry's pod would use what its configuration
+    names, and no other pod uses any."""
+    used = {((each["spec"].get("storage") or {}).get("pvc") or {}).get("claim") for each in _items(client, REGISTRY)}
     for claim in _items(client, "/api/v1/persistentvolumeclaims"):
         metadata = claim["metadata"]
-        if "deletionTimestamp" in metadata and _PROTECTION in metadata.get("finalizers", ()):
+        mounted = metadata["namespace"] == REGISTRY_NAMESPACE and metadata["name"] in used
+        if "deletionTimestamp" in metadata and _PROTECTION in metadata.get("finalizers", ()) and not mounted:
             left = [each for each in metadata["finalizers"] if each != _PROTECTION]
             where = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
             headers = {"Content-Type": "application/merge-patch+json"}

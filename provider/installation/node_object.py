@@ -19,6 +19,7 @@ from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import WORKER, Job
 from metal_ipi.provider.installation.marks import Marks, marks_of, missing
 from metal_ipi.provider.installation.nodes import CORDONED, Cluster, boot_of
+from metal_ipi.provider.resources.installation import BEING_INSTALLED
 from metal_ipi.provider.status import Status
 
 _LONGEST_PAUSE = 2.0
@@ -130,8 +131,8 @@ class NodeObject:
             patch = missing(record.marks, found, worker=self._job.role == WORKER)
             if patch is None:
                 return found
-            if await self._cluster.patch_node(found, patch):
-                await self._status.remark(f"node {self._job.node} has again what people put on it: {_told(patch)}")
+            if await self._cluster.patch_node(found, patch) and (told := _told(patch)):
+                await self._status.remark(f"node {self._job.node} has again what people put on it: {told}")
             found = await self._cluster.node(self._job.node)
         raise ProviderError(
             f"node {self._job.node} was removed by somebody while it was given back what people had put on it; that is "
@@ -158,9 +159,10 @@ def _uid(node: Mapping[str, Any]) -> str:
 
 
 def _told(patch: Mapping[str, Any]) -> str:
-    """The keys of a patch, without values, which may be long."""
+    """The keys of a patch, without values, which may be long; and without our own label, which comes back, too."""
     metadata, spec = patch.get("metadata") or {}, patch.get("spec") or {}
-    parts = [f"{kind} {', '.join(sorted(metadata[kind]))}" for kind in ("labels", "annotations") if metadata.get(kind)]
+    keys = {kind: sorted(set(metadata.get(kind) or ()) - {BEING_INSTALLED}) for kind in ("labels", "annotations")}
+    parts = [f"{kind} {', '.join(those)}" for kind, those in keys.items() if those]
     if "taints" in spec:
         parts.append("taints " + ", ".join(f"{taint['key']}:{taint['effect']}" for taint in spec["taints"]))
     if "unschedulable" in spec:

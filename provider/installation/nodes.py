@@ -8,6 +8,7 @@ from typing import Any
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError, RemoteError
 from metal_ipi.provider.gates.https import Answer, Api, is_ready
+from metal_ipi.provider.resources.installation import BEING_INSTALLED
 
 _NODES = "/api/v1/nodes"
 _OURS = "/api/v1/namespaces/kube-system/configmaps"
@@ -46,23 +47,33 @@ class Cluster:
         return await self._read(f"/apis/config.openshift.io/v1/clusteroperators/{name}", f"cluster operator {name}")
 
     async def cordon(self, name: str, generation: str) -> None:
-        """Keeps new pods off a node, and notes who did so, both at once. One that is cordoned stays as it is."""
+        """Keeps new pods off a node, and notes who did so, both at once. One that is cordoned stays as it is, but for
+        the label that keeps health checks from restarting its machine."""
         node = await self.node(name)
-        if node is None or (node.get("spec") or {}).get("unschedulable"):
+        if node is None:
             return
-        body = {"metadata": {"annotations": {CORDONED: generation}}, "spec": {"unschedulable": True}}
-        await self._ask("PATCH", f"{_NODES}/{name}", f"cordon node {name}", body)
+        metadata: dict[str, Any] = {} if _is_labelled(node) else {"labels": {BEING_INSTALLED: ""}}
+        body: dict[str, Any] = {"metadata": metadata}
+        if not (node.get("spec") or {}).get("unschedulable"):
+            metadata["annotations"] = {CORDONED: generation}
+            body["spec"] = {"unschedulable": True}
+        if metadata:
+            await self._ask("PATCH", f"{_NODES}/{name}", f"cordon node {name}", body)
 
     async def uncordon(self, name: str) -> bool:
-        """Lets pods come again, if it was cordoned here. Answers whether they may."""
+        """Lets pods come again, if it was cordoned here, and health checks in any case. Answers whether pods may."""
         node = await self.node(name)
         if node is None:
             return True  # a node that joins anew is not cordoned
-        if CORDONED not in (node["metadata"].get("annotations") or {}):
-            return not (node.get("spec") or {}).get("unschedulable")
-        body = {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": None}}
-        await self._ask("PATCH", f"{_NODES}/{name}", f"uncordon node {name}", body)
-        return True
+        metadata: dict[str, Any] = {"labels": {BEING_INSTALLED: None}} if _is_labelled(node) else {}
+        body: dict[str, Any] = {"metadata": metadata}
+        ours = CORDONED in (node["metadata"].get("annotations") or {})
+        if ours:
+            metadata["annotations"] = {CORDONED: None}
+            body["spec"] = {"unschedulable": None}
+        if metadata:
+            await self._ask("PATCH", f"{_NODES}/{name}", f"uncordon node {name}", body)
+        return ours or not (node.get("spec") or {}).get("unschedulable")
 
     async def patch_node(self, node: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
         """Merges into a Node object. Answers False where the object has changed since, or is another one now."""
@@ -146,6 +157,10 @@ class Cluster:
 def _as_read(node: Mapping[str, Any]) -> dict[str, Any]:
     """What tells that an object is still the one that was read."""
     return {key: node["metadata"][key] for key in ("uid", "resourceVersion")}
+
+
+def _is_labelled(node: Mapping[str, Any]) -> bool:
+    return BEING_INSTALLED in (node["metadata"].get("labels") or {})
 
 
 def boot_of(node: Mapping[str, Any] | None) -> str:

@@ -36,6 +36,9 @@ from metal_ipi.provider.resources.credentials import ClusterCredentials
 from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveSystemArgs
 from metal_ipi.provider.values import has_unknown
 
+BEING_INSTALLED = "metal-ipi/being-installed"
+"""Label of nodes whose machines are installed again, or leave: their going away is no failure."""
+
 
 class ArtifactsPlace(Inputs):
     """Some files of an `Artifacts`."""

@@ -75,7 +75,7 @@ class Operator(Section):
     """An operator of the Operator Lifecycle Manager, and the objects that it is given."""
 
     package: _Package = Field(description="its package in the catalogue, e.g. kubernetes-nmstate-operator")
-    namespace: ObjectName = Field(description="the namespace that is made for it; operators may share one")
+    namespace: ObjectName = Field(description="the namespace that is made for it, and for no other")
     channel: _Channel | None = Field(default=None, description="where updates come from; not set: the package's own")
     catalog: _Package | None = Field(default=None, description="the catalogue; not set: as in dayTwo.catalog")
     catalog_namespace: ObjectName = Field(default="openshift-marketplace", description="the catalogue's namespace")

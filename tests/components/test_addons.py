@@ -11,6 +11,7 @@ import yaml
 from metal_ipi.components.addons import ready_made
 from metal_ipi.components.addons.objects import Given, ObjectsError, read
 from metal_ipi.components.addons.operators import OperatorArgs, operator_group, subscription
+from metal_ipi.provider.types import BEING_INSTALLED
 from tests import golden
 
 _WIDGET: dict[str, Any] = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}}
@@ -70,6 +71,6 @@ def test_what_is_made_of_settings() -> None:
         ready_made.nmstate(),
         ready_made.network_policy("a", {"routes": {}}, role="worker", max_unavailable=2),
         ready_made.fencing_template(bmcs, verify=True),
-        ready_made.health_check("worker", unhealthy_after=300, min_healthy_percent=51),
+        ready_made.health_check("worker", spared=BEING_INSTALLED, unhealthy_after=300, min_healthy_percent=51),
     ]
     golden.check("day-two.yaml", yaml.safe_dump_all(made, sort_keys=False))

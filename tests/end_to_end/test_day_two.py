@@ -20,6 +20,7 @@ _NODE = "/api/v1/nodes/storage-worker-1.storage.facility.test"
 _WIDGET = "/apis/example.facility.test/v1/namespaces/example/widgets/first"
 _CSVS = "/apis/operators.coreos.com/v1alpha1/namespaces/example/clusterserviceversions"
 _CONFIG = "/apis/imageregistry.operator.openshift.io/v1/configs/cluster"
+_CLAIMS = "/api/v1/namespaces/openshift-image-registry/persistentvolumeclaims"
 _NAMESPACES = "/api/v1/namespaces"
 
 
@@ -63,7 +64,8 @@ def test_all_of_it_is_there_and_nothing_changes(rack: Project, user: User) -> No
     )
     assert _versions(user) == {"example-operator.v1.0.0": "Succeeded"}
     registry = user("get", _CONFIG)
-    assert registry["spec"]["storage"] == {"pvc": {"claim": "image-registry-storage"}}
+    (claim,) = user("get", _CLAIMS)["items"]
+    assert registry["spec"]["storage"] == {"pvc": {"claim": claim["metadata"]["name"]}}
     assert registry["spec"]["logLevel"] == "Normal", "others' fields stay"
     rack.assert_unchanged("preview", "up")
     rack.make("refresh")  # which finds what operators have said since
@@ -81,6 +83,8 @@ def test_changes_are_made_in_place_and_drift_is_put_right(rack: Project, user: U
     assert _versions(user)["example-operator.v1.1.0"] == "Succeeded"
     assert user("get", _WIDGET)["spec"] == {"size": 2}
     assert user("get", _CONFIG)["spec"]["storage"] == {"emptyDir": {}}
+    (kept,) = user("get", _CLAIMS)["items"]
+    assert "deletionTimestamp" not in kept["metadata"], "images stay"
     other = {"metadata": {"labels": {"example.com/disks": "x", "example.com/own": "y"}}, "spec": {"taints": None}}
     user("merge", _NODE, json.dumps(other))
     rack.make("refresh")

@@ -17,6 +17,7 @@ from typing import Any
 import asyncssh
 
 from metal_ipi.provider.errors import RemoteError
+from metal_ipi.provider.resources.installation import BEING_INSTALLED
 from tests.provider import ssh_servers as ssh
 from tests.provider.knot import free_port
 
@@ -333,7 +334,7 @@ class FakeNodes:
                 self._touch(self.nodes[name])
                 if "metal-ipi/cordoned" in (body["metadata"].get("annotations") or {}):
                     self.log.append(f"{'cordon' if body['spec']['unschedulable'] else 'uncordon'} {name}")
-                else:
+                elif body["metadata"].get("labels") not in ({BEING_INSTALLED: ""}, {BEING_INSTALLED: None}):
                     self.log.append(f"put back {name}")
                 return 200, self.nodes[name]
             case ("DELETE", ["api", "v1", "nodes", name]):

@@ -11,6 +11,7 @@ import pytest
 
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation import Installation
+from metal_ipi.provider.resources.installation import BEING_INSTALLED
 from tests.provider.fake_machine import FakeMachine, node_of
 from tests.provider.harness import kills, until
 from tests.provider.installation_site import NEW, OLD, PACE, UNFINISHED, Site
@@ -114,6 +115,27 @@ async def test_what_changed_meanwhile_is_what_counts(site: Site) -> None:
     await site.up(machine)
     assert site.nodes.nodes[NODE]["metadata"]["labels"]["example.com/rack"] == "8"
     assert site.nodes.nodes[NODE]["spec"] == {"taints": [TAINT]}  # our own cordon is not taken for somebody's
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_health_checks_leave_the_node_alone_until_it_is_ready_again(site: Site, closed: bool) -> None:
+    machine = await site.machine("worker-0", installed=OLD)
+    site.nodes.nodes[NODE]["spec"]["unschedulable"] = closed  # by an administrator
+    respond, labelled = site.cluster.respond, list[tuple[str, bool]]()
+
+    def watch(method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        node = site.nodes.nodes.get(NODE)
+        if method == "DELETE" and path == f"/api/v1/nodes/{NODE}" and node:
+            labelled.append(("former", BEING_INSTALLED in node["metadata"]["labels"]))
+        answer = respond(method, path, body)
+        if method == "DELETE" and path.endswith(f"configmaps/{RECORD}"):
+            labelled.append(("new", BEING_INSTALLED in site.nodes.nodes[NODE]["metadata"]["labels"]))
+        return answer
+
+    site.cluster.respond = watch
+    await site.up(machine)
+    assert labelled == [("former", True), ("new", True)]
+    assert BEING_INSTALLED not in site.nodes.nodes[NODE]["metadata"]["labels"]
 
 
 async def test_somebody_changes_the_node_at_the_same_moment(site: Site) -> None:

@@ -92,14 +92,22 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
             "leave it in one place",
         ),
         (
-            {
-                "dayTwo": {
-                    "operators": [_OPERATOR, {"package": "b", "namespace": "example", "watches": "all-namespaces"}]
-                }
-            },
-            "dayTwo.operators[1].watches",
-            "a namespace has one OperatorGroup",
-            "namespaces of their own",
+            {"dayTwo": {"operators": [_OPERATOR, {"package": "b", "namespace": "example"}]}},
+            "dayTwo.operators[1].namespace",
+            "dayTwo.operators[0] is in it, too",
+            "a namespace of its own",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM, "operators": [{"package": "b", "namespace": "openshift-storage"}]}},
+            "dayTwo.operators[0].namespace",
+            "dayTwo.lvmStorage is in it, too",
+            "a namespace of its own",
+        ),
+        (
+            {"dayTwo": {"lvmStorage": _LVM}, "workers__taints": [{"key": "a", "effect": "NoExecute"}]},
+            "workers.taints",
+            "worker-0, worker-4 are all that take pods",
+            "PreferNoSchedule",
         ),
         (
             {"dayTwo": {"registry": {"type": "claim", "replicas": 2}}},
@@ -149,22 +157,49 @@ def test_operators_come_when_the_cluster_is_complete_and_one_waits_for_the_other
         ("day-two-example-namespace", "day-two-example-operator-group"),
         ("day-two-example-operator-group", "day-two-example-operator-subscription"),
         ("day-two-example-operator-subscription", "day-two-example-operator"),
-        ("day-two-example-operator", "day-two-example-operator-widget-a"),
+        ("day-two-example-operator", "day-two-example-operator-widget-example.a"),
         (
-            "day-two-fence-agents-remediation-fenceagentsremediationtemplate-bmc",
+            "day-two-fence-agents-remediation-fenceagentsremediationtemplate-openshift-workload-availability.bmc",
             "day-two-node-healthcheck-operator-nodehealthcheck-worker-bmc",
         ),
-        ("day-two-lvms-operator-lvmcluster-lvmcluster", "image-registry-claim"),
+        ("day-two-lvms-operator-lvmcluster-openshift-storage.lvmcluster", "image-registry-claim"),
         ("image-registry-claim", "image-registry-configuration"),
         ("image-registry-configuration", "image-registry-available"),
     ):
         assert first in recorder.after(second), second
-    assert not any("lvms" in name for name in recorder.after("day-two-example-operator-widget-a"))
-    widget = recorder.inputs("day-two-example-operator-widget-a")
+    assert not any("lvms" in name for name in recorder.after("day-two-example-operator-widget-example.a"))
+    widget = recorder.inputs("day-two-example-operator-widget-example.a")
     assert widget["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Ready"}
     configuration = recorder.inputs("image-registry-configuration")
-    assert configuration["spec"]["storage"] == {"pvc": {"claim": "image-registry-storage"}}
+    claim = recorder.inputs("image-registry-claim")["metadata"]["name"]
+    assert configuration["spec"]["storage"] == {"pvc": {"claim": claim}}
     assert configuration["spec"]["rolloutStrategy"] == "Recreate"
+    for name in ("image-registry-claim", "image-registry-configuration"):
+        assert recorder.requests[name].retainOnDelete, "images stay when the setting goes"
+    assert recorder.inputs("image-registry-provider")["upsertExistingObjects"], "and are there when it comes again"
+
+
+@pytest.mark.parametrize("changes", [{"size": 20}, {"storageClass": "b"}, {"access": "ReadWriteMany"}])
+def test_another_volume_has_another_name_so_that_it_is_there_before_the_one_in_use_goes(
+    changes: dict[str, Any],
+) -> None:
+    names = [
+        rack_declared(dayTwo={"registry": {"type": "claim", **each}}).inputs("image-registry-claim")["metadata"]["name"]
+        for each in ({}, changes, {})
+    ]
+    assert names[0] == names[2] != names[1]
+
+
+def test_objects_of_a_kind_may_have_the_same_name_in_several_namespaces() -> None:
+    objects = [
+        {"manifest": {**_WIDGET, "metadata": {"name": name, **space}}}
+        for name, space in (
+            *(("b-c", {"namespace": "a"}), ("c", {"namespace": "a-b"})),
+            *(("a", {"namespace": "b"}), ("b-a", {})),
+        )
+    ]
+    recorder = rack_declared(dayTwo={"operators": [{**_OPERATOR, "objects": objects}]})
+    assert len([name for name in recorder.requests if "-widget-" in name]) == len(objects)
 
 
 def test_accounts_of_bmcs_stand_in_one_secret_and_nowhere_else() -> None:
@@ -172,9 +207,9 @@ def test_accounts_of_bmcs_stand_in_one_secret_and_nowhere_else() -> None:
     secret = recorder.one("day-two-fence-agents-remediation-bmc-of-worker-0")
     assert is_secret(secret.inputs["stringData"])
     assert plain(secret.inputs["stringData"])["--password"] == SECRET
-    template: dict[str, Any] = recorder.inputs("day-two-fence-agents-remediation-fenceagentsremediationtemplate-bmc")[
-        "spec"
-    ]["template"]["spec"]
+    template: dict[str, Any] = recorder.inputs(
+        "day-two-fence-agents-remediation-fenceagentsremediationtemplate-openshift-workload-availability.bmc"
+    )["spec"]["template"]["spec"]
     assert SECRET not in json.dumps(template)
     nodes = ["rack-worker-0.rack.example.com", "rack-worker-4.rack.example.com"]
     assert template["nodeparameters"]["--ip"] == dict(zip(nodes, ("10.0.0.13", "10.0.0.14"), strict=True))
@@ -185,6 +220,7 @@ def test_the_keys_of_an_object_store_are_secret() -> None:
     registry = {"type": "s3", "bucket": "images", "endpoint": "https://store.example.com", "pathStyle": True}
     recorder = rack_declared(dayTwo={"registry": {**registry, "accessKeyId": "AK", "secretAccessKey": SECRET}})
     keys = recorder.one("image-registry-keys").inputs
+    assert recorder.requests["image-registry-keys"].retainOnDelete, "the configuration still names it"
     assert is_secret(keys["stringData"])
     assert plain(keys["stringData"])["REGISTRY_STORAGE_S3_SECRETKEY"] == SECRET
     spec = recorder.inputs("image-registry-configuration")["spec"]
@@ -209,6 +245,17 @@ def test_nodes_get_the_marks_of_their_role_and_their_own() -> None:
     assert worker["labels"] == {"x": "own", "y": "role"}
     assert worker["taints"] == [own]
     assert set(nodes) == {"rack-worker-0.rack.example.com", "rack-worker-4.rack.example.com"}
+
+
+def test_lvm_storage_tolerates_the_taints_of_its_nodes() -> None:
+    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
+    recorder = rack_declared(
+        dayTwo={"lvmStorage": _LVM},
+        workers={"taints": [{"key": "c", "effect": "PreferNoSchedule"}]},
+        platform__servers__0__taints=[taint],
+    )
+    spec = recorder.inputs("day-two-lvms-operator-lvmcluster-openshift-storage.lvmcluster")["spec"]
+    assert spec["tolerations"] == [{**taint, "operator": "Equal"}]
 
 
 def test_a_cluster_without_any_of_this_has_no_resource_more() -> None:

@@ -155,7 +155,13 @@ async def test_the_registry_says_what_it_lacks_and_its_claim_goes(site: Site) ->
         assert told in (await check.look(0)).text
     volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     site.apply(_CLAIM, "PersistentVolumeClaim", volume, "v1")
+    named = {"spec": {"storage": {"pvc": {"claim": "images"}, "emptyDir": None}}}
+    send(site.client, "PATCH", _REGISTRY, json=named, headers=merge)
     assert send(site.client, "DELETE", _CLAIM)["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    await site.running.tend(site.access)
+    assert site.client.get(_CLAIM).is_success, "a pod would use it"
+    named = {"spec": {"storage": {"pvc": None, "emptyDir": {}}}}
+    send(site.client, "PATCH", _REGISTRY, json=named, headers=merge)
     await site.until(lambda: site.client.get(_CLAIM).status_code == 404)
 
 
