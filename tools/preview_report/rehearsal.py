@@ -103,7 +103,7 @@ def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> R
 
 
 def _resources(seen: Sequence[pictured.Resource], root: Path) -> tuple[Resource, ...]:
-    """Paths of the project and of Python begin with a point, so that it does not matter where they are."""
+    """Paths of the project and of Python are relative, so that it does not matter where they are."""
     return tuple(
         Resource(urn=each.urn, type=each.type, name=each.name, inputs=_moved(each.inputs, str(root)))
         for each in sorted(seen, key=lambda each: each.urn)
@@ -116,7 +116,7 @@ def _moved(value: Any, root: str) -> Any:
         return {name: _moved(inner, root) for name, inner in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list):
         return [_moved(inner, root) for inner in cast("list[Any]", value)]
-    return value.replace(sys.prefix, "./.venv").replace(root, ".") if isinstance(value, str) else value
+    return value.replace(sys.prefix, ".venv").replace(root, ".") if isinstance(value, str) else value
 
 
 def rehearse_all(
