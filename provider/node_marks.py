@@ -4,7 +4,8 @@ Ownership is by key: keys that are not named here, now or in the state, are othe
 
 Life cycle: create and update put on each node what is named, and take off what the state named and the program does not
 any more; a node that is gone has nothing to lose. read tells what is really there of it, so that the next up puts back
-what is missing. delete takes everything off again, unless the cluster goes with it.
+what is missing. delete takes everything off again, unless the cluster goes with it. Where its API is not reached, read
+believes the state, and delete leaves them; either says so.
 Killed at any moment: each node is changed at once, and what is there already is not written again.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import RemoteError
-from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.installation.nodes import Cluster, Unreachable
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes
 from metal_ipi.provider.resources.node_marks import NodeMarksArgs
 
@@ -50,14 +51,22 @@ class NodeMarks(ResourceType):
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
         cluster = Cluster(old["credentials"], patience=_PATIENCE)
         seen: list[_Node] = []
-        for each in old["nodes"]:
-            node = await cluster.node(each["name"])
-            seen.append(_seen(each, node or {}))
+        try:
+            for each in old["nodes"]:
+                node = await cluster.node(each["name"])
+                seen.append(_seen(each, node or {}))
+        except Unreachable as error:
+            await context.status.remark(f"labels and taints are taken to be as they were: {error}")
+            return {}
         return {} if seen == list(old["nodes"]) else {"nodes": seen}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        if context.given_up:
+        if not context.given_up:
+            return
+        try:
             await _Work(context, old).bring(_by_name(old), {})
+        except Unreachable as error:
+            await context.status.remark(f"labels and taints stay on the nodes: {error}")
 
 
 class _Work:

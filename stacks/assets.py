@@ -151,7 +151,7 @@ def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mappin
     begun = yaml.safe_load(str(found.request.get("installConfig"))) or {}
     if wrong := problems_of(resizing.refused(settings, begun, found.machines)):
         raise SettingsError(pulumi.get_stack(), wrong)
-    return replace(result, schedulable=not any(pool.get("replicas") for pool in begun.get("compute") or ()))
+    return replace(result, schedulable=resizing.takes_pods(begun))
 
 
 def _login(settings: Settings, site: Facility, nodes: Nodes, found: PreviousRuns) -> Login | None:

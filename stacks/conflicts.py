@@ -172,22 +172,21 @@ def _announced_ingress(settings: Settings) -> Found:
                 f"{why}: the same machines would speak to the same peers twice, and a peer takes one session from each",
                 "set ingressAddress.type to external or dns",
             )
-    if (
-        ingress.address is not None
-        and ingress.address == getattr(api, "address", None)
-        and not facility(settings).hosts
-    ):
-        yield (
-            "ingressAddress.address",
-            ingress.address,
-            "it is the API's address (apiAddress.address), which machines without a router have",
-            "give another one",
-        )
 
 
 def _addresses(settings: Settings) -> Found:
     """Source: openshift/installer, pkg/types/validation/installconfig.go, validateAPIAndIngressVIPs."""
     api, ingress = settings.api_address, settings.ingress_address
+    address, external = getattr(ingress, "address", None), [each.type == "external" for each in (api, ingress)]
+    # Two external ones may be one load balancer's; that servers of a list have two that are the same is told there.
+    both_told = all(external) or (not any(external) and facility(settings).hosts)
+    if address is not None and address == getattr(api, "address", None) and not both_told:
+        yield (
+            "ingressAddress.address",
+            address,
+            f"it is the API's address (apiAddress.address): {api.type} and {ingress.type} would both answer for it",
+            "give another one",
+        )
     if isinstance(api, PlatformApi) != isinstance(ingress, PlatformIngress):
         this, other = (
             ("apiAddress", "ingressAddress") if isinstance(api, PlatformApi) else ("ingressAddress", "apiAddress")

@@ -1,4 +1,5 @@
-"""Whether a control plane that stands may have another number of machines. It may grow, if it had three to begin with.
+"""What of a cluster that stands the settings may not change: the size of its control plane, but for growth from three,
+and the addresses that OpenShift's platform keeps.
 
 Up: etcd's operator takes in the member of each control plane node that joins, also where there are no Machine objects,
 as on platform none (openshift/cluster-etcd-operator, pkg/operator/clustermembercontroller: getEtcdPeerURLToAdd). From
@@ -13,18 +14,21 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from metal_ipi.stacks.api_address import speaks_bgp
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.problems import Found
+from metal_ipi.stacks.sections.api_address import KubeVip
 from metal_ipi.stacks.settings import Settings
 
 
 def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[str]) -> Found:
-    """What is wrong with the number.
+    """What is wrong with the number, and with the addresses of API and ingress.
 
     Args:
         begun: the install-config.yaml that the cluster was installed with.
         machines: those that are there, by short host name.
     """
+    yield from _addresses(settings, begun)
     count = settings.control_plane.count
     if (begun.get("controlPlane") or {}).get("replicas") == 1 and count > 1:
         yield (
@@ -43,4 +47,38 @@ def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[
             f"{', '.join(gone)} would go, and nobody takes members out of etcd on platform none: they would count on"
             " for its quorum",
             "keep them; to have one made anew under its name, see docs/operating.md",
+        )
+
+
+def takes_pods(begun: Mapping[str, Any]) -> bool:
+    """Whether the control plane takes pods: it does where the cluster was installed without workers, and stays so
+    (openshift/installer, pkg/asset/manifests/scheduler.go)."""
+    return not any(pool.get("replicas") for pool in begun.get("compute") or ())
+
+
+def _addresses(settings: Settings, begun: Mapping[str, Any]) -> Found:
+    """OpenShift's platform, and the addresses that it keeps, are those of the installation."""
+    vips: Mapping[str, Any] = (begun.get("platform") or {}).get("baremetal") or {}
+    was = tuple(", ".join(vips.get(name) or ()) for name in ("apiVIPs", "ingressVIPs"))
+    for name, before, now in zip(
+        ("apiAddress", "ingressAddress"), was, settings.platform_vips or ("", ""), strict=True
+    ):
+        if before != now:
+            section = settings.api_address if name == "apiAddress" else settings.ingress_address
+            yield (
+                f"{name}.address" if before and now else f"{name}.type",
+                now if before and now else section.type,
+                f"the cluster was installed with {before or 'no address that its platform keeps'}, and that stays:"
+                " names would lead to where nobody answers",
+                f"set {name} to what it was" if before else "set it to another type; or install another cluster",
+            )
+    ingress = settings.ingress_address
+    bgp = isinstance(ingress, KubeVip) and ingress.mode == "bgp"
+    if bgp and speaks_bgp(settings) and takes_pods(begun) and settings.workers.count:
+        yield (
+            "ingressAddress.mode",
+            "bgp",
+            "the cluster was installed without workers, so its control plane has routers, too, and announces the API's"
+            " address to the same peers: a peer takes one session from each machine",
+            "set ingressAddress.type to external or dns",
         )

@@ -48,7 +48,7 @@ _OPENSHIFT = (
     *("operator-controller", "operator-lifecycle-manager", "operators", "ovirt-infra", "ovn-kubernetes"),
     *("route-controller-manager", "service-ca", "service-ca-operator", "user-workload-monitoring", "vsphere-infra"),
 )
-_NAMESPACES = frozenset(
+CLUSTER_NAMESPACES = frozenset(
     {
         *("default", "kube-system", "kube-public", "kube-node-lease", "openshift"),
         *(f"openshift-{name}" for name in _OPENSHIFT),
@@ -199,7 +199,7 @@ def _of_namespace(kind: str, namespace: object, made: set[str], *, needed: bool)
         return
     if not isinstance(namespace, str) or not _NAME.fullmatch(namespace):
         yield f"metadata.namespace is {_shown(namespace)} -> say in which namespace the {kind} is to be"
-    elif namespace not in _NAMESPACES and namespace not in made:
+    elif namespace not in CLUSTER_NAMESPACES and namespace not in made:
         yield f"nothing makes the namespace {namespace} -> add a Namespace of that name to the manifests"
 
 

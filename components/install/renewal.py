@@ -37,6 +37,9 @@ def reasons(*, was: Mapping[str, Any], now: Mapping[str, Any], assets: str, time
 def _release(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     if was.get("version") != now.get("version"):
         yield f"they are of release {was.get('version')}, and openshiftVersion is {now.get('version')}"
+    if was.get("releaseImage") != now.get("releaseImage"):
+        told = [str(request.get("releaseImage") or "the installer's own") for request in (was, now)]
+        yield f"their release image is {told[0]}, and install.releaseImage is {told[1]}"
 
 
 def _configuration(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

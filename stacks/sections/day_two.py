@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from metal_ipi.components.install.manifest_rules import CLUSTER_NAMESPACES
 from metal_ipi.stacks.sections.base import Section, matching, wrong
 from metal_ipi.stacks.sections.devices import StableDevice
 from metal_ipi.stacks.sections.forms import PathHere
 from metal_ipi.stacks.sections.image_registry import ImageRegistry, ObjectName
 from metal_ipi.stacks.sections.service_addresses import OPENSHIFT_CATALOG
 
-_SHARED = ("openshift-operators", "default")
-_SYSTEM = re.compile(
-    r"kube-.*|openshift|openshift-(config|etcd|ingress|kube-.*|machine-.*|marketplace|monitoring|node)"
-)
 WAIT_FOR = r"condition=[A-Za-z0-9./-]+(=\w+)?|jsonpath=\{(\.[A-Za-z0-9_-]+)+\}(=.+)?"
 """What `pulumi.com/waitFor` takes of pulumi-kubernetes (Resource annotations), one at a time."""
 
@@ -97,7 +93,7 @@ class Operator(Section):
 
     @model_validator(mode="after")
     def _own_namespace(self) -> Operator:
-        if self.namespace in _SHARED or _SYSTEM.fullmatch(self.namespace):
+        if self.namespace in CLUSTER_NAMESPACES or self.namespace.startswith("kube-"):
             raise wrong(
                 "the namespace is the cluster's own: it would stay behind, with the operator in it",
                 "give it one of its own, e.g. the one that its documentation names",

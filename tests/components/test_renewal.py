@@ -58,7 +58,7 @@ OF_OPENSHIFT = _assets(**{"root-ca": 3650 * _DAY, "kube-control-plane-signer": 3
 
 
 def _request(**changes: Any) -> dict[str, Any]:
-    top = {key: changes.pop(key) for key in ("version", "installer", "workDirectory") if key in changes}
+    top = {key: changes.pop(key) for key in ("version", "installer", "workDirectory", "releaseImage") if key in changes}
     fixed = {"version": "4.21.3", "installer": "openshift-install", "workDirectory": "/w", "inPlace": False}
     return {**fixed, "installConfig": config(**changes), **top}
 
@@ -108,6 +108,7 @@ def test_the_half_that_is_left_is_enough_for_all_gates() -> None:
         ({"machine_networks": ["192.0.2.0/24"]}, "networking of install-config.yaml"),
         ({"fips": True, "in_place": True}, "bootstrapInPlace, fips of install-config.yaml"),
         ({"version": "4.21.4"}, "they are of release 4.21.3, and openshiftVersion is 4.21.4"),
+        ({"releaseImage": "quay.example/x@sha256:1"}, "release image is the installer's own, and install.releaseImage"),
     ],
 )
 def test_what_was_corrected_is_named_and_not_shown(changes: dict[str, Any], told: str) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.installation.nodes import Cluster, Unreachable
 from metal_ipi.provider.node_marks import NodeMarks, patch
 from metal_ipi.provider.resource import Context
+from metal_ipi.provider.status import NoLog, Status
 
 _TAINT = {"key": "a", "value": "x", "effect": "NoSchedule"}
 _OTHERS = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -66,3 +68,19 @@ async def test_drift_is_read_and_a_node_that_is_gone_has_none_of_it(monkeypatch:
     assert await NodeMarks().read(context, "id", {"credentials": {}, "nodes": [drifted, gone]}) == {
         "nodes": [{"name": "w", "labels": {"x": "other"}, "taints": []}, {"name": "v", "labels": {}}]
     }
+
+
+async def test_without_the_clusters_api_the_state_is_believed_and_marks_may_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def node(self: Cluster, name: str) -> dict[str, Any] | None:
+        raise Unreachable("its machines are off")
+
+    monkeypatch.setattr(Cluster, "__init__", lambda self, values, patience: None)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(Cluster, "node", node)
+    context = Context(urn="urn", settings=Settings(), status=Status(NoLog(), "urn"), given_up=True)
+    old = {"credentials": {}, "nodes": [{"name": "w", "labels": {"x": "1"}}]}
+    assert await NodeMarks().read(context, "id", old) == {}
+    await NodeMarks().delete(context, "id", old)
+    with pytest.raises(Unreachable):
+        await NodeMarks().update(context, "id", old, old)

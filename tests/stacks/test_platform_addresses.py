@@ -6,10 +6,16 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.mocks import plain
-from tests.stacks.answers import declared, node_files, problems, settings, tells
-from tests.stacks.rack import SERVERS, rack_declared, rack_problems
+from metal_ipi.stacks import resizing
+from metal_ipi.stacks.assets import config
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.problems import problems_of
+from metal_ipi.stacks.settings import parse
+from tests.mocks import config_text, plain
+from tests.stacks.answers import PUBLIC_KEY, declared, node_files, problems, settings, tells
+from tests.stacks.rack import SERVERS, rack, rack_declared, rack_problems
 
 _API, _INGRESS = ({"type": "platform", "address": address} for address in ("192.0.2.8", "192.0.2.9"))
 _BOTH: dict[str, Any] = {"apiAddress": _API, "ingressAddress": _INGRESS}
@@ -124,8 +130,41 @@ def test_a_control_plane_without_workers_answers_for_both_addresses() -> None:
          "ingressAddress.mode", "serviceAddresses.type is metallb-bgp"),
         (False, {"apiAddress": {"type": "kube-vip", "address": "192.0.2.9"}, "workers": {"count": 1},
                  "ingressAddress": {"type": "kube-vip", "address": "192.0.2.9"}},
-         "ingressAddress.address", "which machines without a router have"),
+         "ingressAddress.address", "kube-vip and kube-vip would both answer for it"),
+        (True, {**_ARP, **_COMPACT, "apiAddress": {"type": "external", "address": "192.0.2.9"},
+                "machineConfigServer": {"allowedNetworks": ["192.0.2.9/32"]}},
+         "ingressAddress.address", "external and kube-vip would both answer for it"),
     ],
 )  # fmt: skip
 def test_what_kube_vip_cannot_do_for_ingress_is_refused(rack: bool, changes: Any, path: str, why: str) -> None:
     assert tells(rack_problems(**changes) if rack else problems(settings("da11", **changes)), path, why)
+
+
+def _begun(**changes: Any) -> dict[str, Any]:
+    """The install-config.yaml of a rack."""
+    found = parse(config_text(rack(**changes)), "s")
+    return yaml.safe_load(config(found, facility(found), PUBLIC_KEY))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "path", "why"),
+    [
+        ({}, _BOTH, "apiAddress.type", "installed with no address that its platform keeps"),
+        (_BOTH, {}, "ingressAddress.type", "installed with 192.0.2.9, and that stays"),
+        (_BOTH, {**_BOTH, "apiAddress": {**_API, "address": "192.0.2.7"}}, "apiAddress.address", "with 192.0.2.8"),
+    ],
+)
+def test_a_cluster_that_stands_keeps_its_platform_and_addresses(before: Any, after: Any, path: str, why: str) -> None:
+    wanted = parse(config_text(rack(**after)), "s")
+    found = problems_of(resizing.refused(wanted, _begun(**before), set()))
+    assert any(each.path == f"metal-ipi:{path}" and why in each.why for each in found)
+    assert not problems_of(resizing.refused(wanted, _begun(**after), set()))
+
+
+def test_a_control_plane_that_took_pods_from_the_beginning_speaks_to_peers_once() -> None:
+    wanted = parse(settings("da11", apiAddress={"type": "kube-vip"}, **_BGP), "s")
+    compact = {"compute": [{"name": "worker", "replicas": 0}], "platform": {"none": {}}}
+    (found,) = problems_of(resizing.refused(wanted, compact, set()))
+    assert found.path.endswith("ingressAddress.mode") and "installed without workers" in found.why
+    with_workers = {**compact, "compute": [{"name": "worker", "replicas": 2}]}
+    assert not problems_of(resizing.refused(wanted, with_workers, set()))

@@ -367,6 +367,8 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
              "the cluster's own", "one of its own"),
             ({"operators": [{"package": "x", "namespace": "kube-system"}]}, "operators[0].namespace",
              "the cluster's own", "one of its own"),
+            ({"operators": [{"package": "x", "namespace": "openshift-ovn-kubernetes"}]}, "operators[0].namespace",
+             "the cluster's own", "one of its own"),
             ({"operators": [{"package": "x", "namespace": "x", "startingCsv": "x"}]}, "operators[0].startingCsv",
              "it is no name of a ClusterServiceVersion", "lvms-operator.v4.19.0"),
             ({"operators": [{"package": "x", "namespace": "x", "objects": [{}]}]}, "operators[0].objects[0]",
