@@ -150,11 +150,14 @@ class Meeting:
             now = float(await run(job.installing, job.access(), "date +%s.%N"))
             after = time.time()
             text = await run(job.installing, job.access(), "sudo -n bash -s", script, timeout=_PROBE_SECONDS)
-            return facts.parse(text, ahead=now - (before + after) / 2, uncertain=(after - before) / 2)
+            told = facts.parse(text, ahead=now - (before + after) / 2, uncertain=(after - before) / 2)
+            if told.peers is not None and (missing := {jobs[name].address for name in others} - told.peers.keys()):
+                return f"it does not tell of the way to {', '.join(sorted(missing))}"
         except (CommandFailed, ValueError) as error:
             return f"it does not tell what it is asked: {error}"
         except (NotYet, WrongHostKey) as error:
             return error
+        return told
 
     def _judge(self, jobs: Mapping[str, Job], told: Mapping[str, facts.Facts | str]) -> None:
         machines = {

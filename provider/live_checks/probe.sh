@@ -75,7 +75,7 @@ peers() {
         jq -cn --arg peer "$peer" --arg told "$told" --argjson mtu "$mtu" --argjson whole $((! $?)) '{($peer): {
             $mtu, whole: ($whole == 1),
             lost: (($told | capture("(?<p>[0-9.]+)% packet loss").p | tonumber) // 100),
-            ms: (try ($told | capture("= [0-9.]+/(?<a>[0-9.]+)/").a | tonumber) catch null)}}'
+            ms: (($told | capture("= [0-9.]+/(?<a>[0-9.]+)/").a | tonumber) // null)}}'
     done | jq -sc 'add // {}'
 }
 

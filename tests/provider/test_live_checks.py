@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -89,3 +91,18 @@ def test_one_that_failed_before_holds_the_others_back_unless_that_is_overridden(
     assert (found.level, found.check) == ("error", "hosts")
     (found,) = rules.found(cluster, [_asked(0)], {"hosts": "it comes next week"})["w-9"]
     assert found.level == "warning" and found.what.endswith("(overridden: it comes next week)")
+
+
+def test_a_peer_that_does_not_answer_at_all_is_told_by_the_probe() -> None:
+    stand_ins = r"""
+ip() { [ "$3" = get ] && echo '[{"dev": "e0"}]' || echo '[{"mtu": 1500}]'; }
+ping() {
+    echo "5 packets transmitted, 0 received, 100% packet loss, time 4090ms"
+    return 1
+}
+"""
+    functions, _, _ = facts.PROBE.read_text().partition("\njq -cn --arg hostname")
+    script = f"{functions}\n{stand_ins}\nPEERS='192.0.2.1 192.0.2.2'; peers"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    lost = {"mtu": 1500, "whole": False, "lost": 100, "ms": None}
+    assert json.loads(done.stdout) == {"192.0.2.1": lost, "192.0.2.2": lost}

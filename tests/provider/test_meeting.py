@@ -40,7 +40,7 @@ class _Hosts:
         self.probes.append(node.name)
         if self.raises.get(node.name):
             raise self.raises[node.name].pop(0)
-        told = {**json.loads(GOOD.model_dump_json(by_alias=True)), "peers": {}, **self.wrong.get(node.name, {})}
+        told = {**json.loads(GOOD.model_dump_json(by_alias=True)), **self.wrong.get(node.name, {})}
         return json.dumps(told)
 
 
