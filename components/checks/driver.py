@@ -115,7 +115,7 @@ async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnecti
                 ),
                 _DIAL_SECONDS,
             )
-        except (asyncssh.KeyImportError, asyncssh.HostKeyNotVerifiable, asyncssh.PermissionDenied) as error:
+        except (asyncssh.KeyImportError, asyncssh.HostKeyNotVerifiable) as error:
             raise CheckError(f"{node.name}: SSH at {node.address}: {error}") from None
         except TimeoutError:
             why = f"no answer within {_DIAL_SECONDS:.0f} s"

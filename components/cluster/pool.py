@@ -171,5 +171,6 @@ def _summary(node: Node, machine: Machine, checks: NodeChecks) -> pulumi.Output[
         public_ipv4=machine.public_ipv4,
         private_ipv4=machine.private_ipv4,
         **({"ipv6": machine.ipv6} if machine.ipv6 else {}),
-        checks=checks.results.apply(lambda found: found[node.fqdn]),
+        # A preview may still have what was read before a node was added.
+        checks=checks.results.apply(lambda found: found.get(node.fqdn, [])),
     )
