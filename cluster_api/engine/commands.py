@@ -67,6 +67,7 @@ async def _install(request: dict[str, Any]) -> str:
                 work_directory=Path(folder) / "assets",
                 in_place=request.get("inPlace", False),
                 manifests=request.get("manifests"),
+                release_image=request.get("releaseImage"),
             )
         except installer.DriverError as error:
             raise ProviderError(str(error)) from error
