@@ -41,9 +41,10 @@ def test_the_commands_of_a_page(page: str, tmp_path: Path) -> None:
 
 
 def the_picture_is_of_such_a_run(ran: list[Ran]) -> None:
-    """What README's picture shows is what its command prints, but for times and addresses; set-up may differ."""
+    """What README's picture shows is what its command prints, but for times and addresses; set-up may differ. As
+    tools/capture.py shows it, the home is `~`."""
     (up,) = (each for each in ran if each.command == "make up MACHINES=simulated")
-    printed = [running.squeezed(line) for line in up.printed.splitlines()]
+    printed = [running.squeezed(line) for line in up.printed.replace(str(Path.home()), "~").splitlines()]
     shown = [running.squeezed(line) for line in running.drawn(ROOT / "docs" / "images" / "make-up.svg")]
     begin = next(number for number, line in enumerate(shown) if line.startswith("starting the lab"))
     assert sorted(set(shown[begin:]) - set(printed)) == [], "record it anew: docs/testing.md"
