@@ -14,7 +14,7 @@ Compared with the source of the official plug-in (at 94977969d), not yet with th
 | other types of Kubernetes' own, Helm, Kustomize, YAML, patches of these | done | refused by name |
 | objects without a name | named | refused |
 | kubeconfig | text, path, $KUBECONFIG, ~/.kube/config | text with certificates or a token, or refused when needed |
-| settings but kubeconfig, deleteUnreachable, enableSecretMutable, enableConfigMapMutable | done | refused by name |
+| settings but those of `inputs.CONFIGURATION` with a form | done | refused by name |
 | annotations but waitFor, patchForce | done | refused by name |
 | difference | inputs against the last known object | the live object against a dry run of server-side apply |
 | drift | shows after a refresh | shows at once |
@@ -22,7 +22,7 @@ Compared with the source of the official plug-in (at 94977969d), not yet with th
 | cluster not reachable in a preview | inputs are compared | the same, with a warning |
 | a field that the schema does not know | warning | refused |
 | field manager | random | derived from the resource's name |
-| create, the object is there | refused | the same, unless a create of this resource was interrupted: then it goes on |
+| create, the object is there | refused | the same, unless a create of this resource was interrupted |
 | delete, somebody made the object anew since | deletes it | leaves it, with a warning |
 | delete: propagation | foreground | foreground of what controllers make pods of, else background |
 | `stringData` | in the state, and as `data` | as `data` alone |

@@ -21,6 +21,7 @@ CONFIGURATION: Mapping[str, Field] = {
     "enableSecretMutable": _FLAG,
     "enableConfigMapMutable": _FLAG,
     "enableServerSideApply": Field(kind="any", only=_TRUE),
+    "upsertExistingObjects": _FLAG,
     **dict.fromkeys(
         (
             "alwaysRender",
@@ -35,7 +36,6 @@ CONFIGURATION: Mapping[str, Field] = {
             "skipUpdateUnreachable",
             "suppressDeprecationWarnings",
             "suppressHelmHookWarnings",
-            "upsertExistingObjects",
         ),
         ABSENT,
     ),
@@ -142,6 +142,8 @@ class Settings:
     delete_unreachable: bool = False
     secret_mutable: bool = False
     config_map_mutable: bool = False
+    upsert: bool = False
+    """What is there already is taken over, and not refused."""
 
 
 def settings_of(arguments: Mapping[str, Json]) -> Settings:
@@ -152,4 +154,5 @@ def settings_of(arguments: Mapping[str, Json]) -> Settings:
         delete_unreachable=arguments.get("deleteUnreachable") in _TRUE,
         secret_mutable=arguments.get("enableSecretMutable") in _TRUE,
         config_map_mutable=arguments.get("enableConfigMapMutable") in _TRUE,
+        upsert=arguments.get("upsertExistingObjects") in _TRUE,
     )

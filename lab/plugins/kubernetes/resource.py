@@ -270,7 +270,8 @@ class KubernetesObject(Resource):
             raise
 
     async def _must_be_ours(self, manifest: Object, manager: str) -> bool:
-        """Whether the object is there. It is only gone on with if this resource began to make it."""
+        """Whether the object is there, and of this resource, which began to make it. Another one's is refused, unless
+        the provider takes such over."""
         live = await self._client.get(manifest)
         if self._kind.patch:
             if live is None:
@@ -278,6 +279,8 @@ class KubernetesObject(Resource):
             return False
         if live is None or objects.owned_by(live, manager) is not None:
             return live is not None
+        if self._client.settings.upsert:
+            return False
         raise PluginError(
             f"{objects.title(live)} exists already, and this resource did not make it: import it, or delete it"
         )

@@ -266,6 +266,21 @@ async def test_what_is_there_already_is_not_taken_over_except_after_a_lost_answe
     await driver.delete(identifier, plain_map(again))
 
 
+async def test_what_is_there_already_is_taken_over_where_the_provider_does_that(
+    plugin: Plugin, called: str, other: httpx.Client
+) -> None:
+    taking = await plugin.driver(POOL, upsertExistingObjects="true")
+    mine = {"metadata": {"name": called, "annotations": {"pulumi.com/patchForce": "true"}}}
+    there = send(
+        other, "POST", POOLS, json={"apiVersion": "metallb.io/v1beta1", "kind": "IPAddressPool", **pool(called)}
+    )
+    inputs = await taking.inputs({**pool(called), **mine})
+    await taking.create(inputs, preview=True)
+    identifier, state = await taking.create(inputs)
+    assert plain(state["metadata"])["uid"] == there["metadata"]["uid"]
+    await taking.delete(identifier, plain_map(state))
+
+
 async def test_another_name_or_namespace_takes_a_new_object(driver: Driver, called: str) -> None:
     identifier, state, inputs = await made(driver, {**pool(called), "metadata": {"name": called}})
     assert identifier == f"default/{called}"

@@ -76,8 +76,8 @@ async def test_configuration() -> None:
     for wrong in ({"enableServerSideApply": "false"}, {"cluster": "x"}, {"deleteUnreachable": "yes"}):
         with pytest.raises(NotInTheLab):
             await configuration(wrong)
-    settings = settings_of({"enableSecretMutable": "true", "deleteUnreachable": "false", "kubeconfig": UNKNOWN})
-    assert settings == Settings(secret_mutable=True)
+    settings = settings_of({"enableSecretMutable": "true", "upsertExistingObjects": "true", "kubeconfig": UNKNOWN})
+    assert settings == Settings(secret_mutable=True, upsert=True)
 
 
 async def test_inputs_are_checked_without_a_cluster() -> None:
