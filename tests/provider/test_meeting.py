@@ -15,6 +15,7 @@ from metal_ipi.provider.installation import meeting
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.resources.gate_kinds import GateNode
 from metal_ipi.provider.resources.live_system import LiveChecksArgs
+from tests.provider.installation_site import CONTROL_PLANE, NEW, UNFINISHED, Site
 from tests.provider.test_live_checks import GOOD
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_waiting")]
@@ -30,14 +31,18 @@ class _Hosts:
         """What its next probes end with."""
         self.probes: list[str] = []
         self.verdicts: dict[str, str] = {}
+        self.order: list[str] = []
+        """Probes and verdicts, as they came."""
 
     async def run(self, node: GateNode, _access: Any, command: str, given: str = "", *, timeout: float = 0) -> str:
         if command.startswith("date"):
             return f"{time.time():.3f}"
         if "verdict" in command:
             self.verdicts[node.name] = given
+            self.order.append(f"verdict {node.name}")
             return ""
         self.probes.append(node.name)
+        self.order.append(f"probe {node.name}")
         if self.raises.get(node.name):
             raise self.raises[node.name].pop(0)
         told = {**json.loads(GOOD.model_dump_json(by_alias=True)), **self.wrong.get(node.name, {})}
@@ -156,3 +161,20 @@ async def test_nobody_waits_for_a_check_that_broke(hosts: _Hosts) -> None:
     hosts.raises["cp-0"] = [RuntimeError("broken")]
     with pytest.raises(RuntimeError, match="broken"):
         await _install(meeting.Meeting(gather=10, look=0.5), _job("cp-0"), [])
+
+
+_CHECKED: dict[str, Any] = {**CONTROL_PLANE, "disposable": True, "liveChecks": {"release": "4.19.0"}}
+
+
+async def test_one_that_is_silent_when_an_up_goes_on_is_waited_for(site: Site, hosts: _Hosts) -> None:
+    machines = [await site.machine(f"control-plane-{number}") for number in range(2)]
+    held, silent = machines
+    for machine in machines:
+        machine.statuses.insert(1, {"state": "held"})
+        hosts.wrong[machine.name] = {"peers": None}
+        site.states[machine.name] = dict(UNFINISHED)
+    await held.start("live")
+    await silent.start("silent")
+    await asyncio.gather(*(site.up(machine, **_CHECKED) for machine in machines))
+    assert [site.states[machine.name]["generation"] for machine in machines] == [NEW] * 2
+    assert sorted(hosts.order[:2]) == [f"probe {machine.name}" for machine in machines], hosts.order
