@@ -33,6 +33,8 @@ class _Hosts:
         self.verdicts: dict[str, str] = {}
         self.order: list[str] = []
         """Probes and verdicts, as they came."""
+        self.takes = 0.0
+        """How many seconds a probe takes."""
 
     async def run(self, node: GateNode, _access: Any, command: str, given: str = "", *, timeout: float = 0) -> str:
         if command.startswith("date"):
@@ -41,6 +43,7 @@ class _Hosts:
             self.verdicts[node.name] = given
             self.order.append(f"verdict {node.name}")
             return ""
+        await meeting.backoff.clock.sleep(self.takes)
         self.probes.append(node.name)
         self.order.append(f"probe {node.name}")
         if self.raises.get(node.name):
@@ -178,3 +181,12 @@ async def test_one_that_is_silent_when_an_up_goes_on_is_waited_for(site: Site, h
     await asyncio.gather(*(site.up(machine, **_CHECKED) for machine in machines))
     assert [site.states[machine.name]["generation"] for machine in machines] == [NEW] * 2
     assert sorted(hosts.order[:2]) == [f"probe {machine.name}" for machine in machines], hosts.order
+
+
+async def test_the_time_that_it_is_held_is_not_its_own(site: Site, hosts: _Hosts) -> None:
+    machine = await site.machine("control-plane-0")
+    machine.statuses.insert(1, {"state": "held"})
+    hosts.wrong[machine.name], hosts.takes = {"peers": None}, 300.0
+    site.states[machine.name] = dict(UNFINISHED)
+    await machine.start("live")
+    assert (await site.up(machine, **_CHECKED, timeoutSeconds=200))["generation"] == NEW
