@@ -155,7 +155,7 @@ class Installation(ResourceType):
             partial.update({**outputs, "generation": ""})
             await installer.boot_from_disk(outcome)
         except ProviderError as error:
-            if job.role == CONTROL_PLANE and meeting.refused:
+            if job.role == CONTROL_PLANE and job.disposable and meeting.refused:
                 self._failures.no_cluster = "the check of the control plane's live systems"
             raise await _with_logs(job, error) from error
         return outputs

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gates.ssh import CommandFailed, NotYet
-from metal_ipi.provider.installation import meeting
+from metal_ipi.provider.installation import Installation, meeting
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.resources.gate_kinds import GateNode
 from metal_ipi.provider.resources.live_system import LiveChecksArgs
-from tests.provider.installation_site import CONTROL_PLANE, NEW, UNFINISHED, Site
+from tests.provider.installation_site import CONTROL_PLANE, NEW, PACE, UNFINISHED, Site
 from tests.provider.test_live_checks import GOOD
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_waiting")]
@@ -181,6 +182,20 @@ async def test_one_that_is_silent_when_an_up_goes_on_is_waited_for(site: Site, h
     await asyncio.gather(*(site.up(machine, **_CHECKED) for machine in machines))
     assert [site.states[machine.name]["generation"] for machine in machines] == [NEW] * 2
     assert sorted(hosts.order[:2]) == [f"probe {machine.name}" for machine in machines], hosts.order
+
+
+@pytest.mark.parametrize("formed", [False, True])
+async def test_only_before_there_is_a_cluster_nobody_waits_for_one_once_it_is_refused(
+    site: Site, hosts: _Hosts, formed: bool
+) -> None:
+    machine = await site.machine("control-plane-0")
+    machine.statuses.insert(1, {"state": "held"})
+    hosts.wrong[machine.name] = {"routes": []}
+    failures = Failures()
+    site.item = Installation(PACE, site.opener, failures)
+    with pytest.raises(InitFailed, match="nothing is installed, because of control-plane-0"):
+        await site.up(machine, **{**_CHECKED, "disposable": not formed})
+    assert (failures.no_cluster is None) == formed
 
 
 async def test_the_time_that_it_is_held_is_not_its_own(site: Site, hosts: _Hosts) -> None:
