@@ -7,7 +7,10 @@ Life cycle: create uploads everything; update uploads what is new or changed and
 the resource `keeps` that; read compares hashes with what is there, so that the next up repairs (files of an `ephemeral`
 resource may be absent: a `Removal` deletes them); delete removes files and directory, also when they are gone already.
 Killed while uploading: files appear whole or not at all; the next create overwrites them. Before the state is written,
-nobody has been told a URL. Killed while deleting: the next delete finds less to do.
+nobody has been told a URL. Where a resource `keeps` files, their names come from their content: one that a killed
+update has uploaded, and that no later one names, is not known to the state, and is there after the delete. The delete
+lists no directory, because one that is made anew beside it has the same place. Killed while deleting: the next delete
+finds less to do.
 """
 
 from __future__ import annotations

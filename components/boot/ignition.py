@@ -137,11 +137,8 @@ def pointer(
             },
         }
     )
-    if platform_id in AFTERBURN_PLATFORMS and len(document) > USERDATA_LIMIT:
-        raise IgnitionError(
-            f"the userdata of {hostname or 'a pool'} has {len(document)} bytes, more than {USERDATA_LIMIT}"
-        )
-    return document
+    # What is shared is fetched, from where it may be of any size.
+    return document if hostname is None or platform_id not in AFTERBURN_PLATFORMS else _user_data(hostname, document)
 
 
 def own_pointer(
@@ -158,10 +155,12 @@ def own_pointer(
         shared: the pointer. Ignition trusts the authorities that it names from then on, also while it fetches
             `identity` (internal/exec/config_fetcher.go, RenderConfig).
         certificate_authorities: whom to trust while `shared` is fetched.
+    Raises IgnitionError where an argument cannot stand in a config, or when the result is too large for userdata.
     """
     merge = {"config": {"merge": [_resource(shared), _resource(identity)]}}
     own = [_hostname(hostname), *(_file(file.path, file.text, file.mode) for file in files)]
-    return _document({"ignition": {**merge, **_security(certificate_authorities)}, "storage": {"files": own}})
+    document = _document({"ignition": {**merge, **_security(certificate_authorities)}, "storage": {"files": own}})
+    return _user_data(hostname, document)
 
 
 def with_files(document: str, files: Sequence[NodeFile]) -> str:
@@ -308,6 +307,13 @@ def _afterburn_wanted() -> dict[str, Any]:
             "WantedBy=multi-user.target\n"
         ),
     }
+
+
+def _user_data(hostname: str, document: str) -> str:
+    size = len(document.encode())
+    if size > USERDATA_LIMIT:
+        raise IgnitionError(f"the userdata of {hostname} has {size} bytes, more than {USERDATA_LIMIT}")
+    return document
 
 
 def _document(tree: dict[str, Any]) -> str:

@@ -343,6 +343,9 @@ await_verdict() {
     { read -r reason; read -r remedy || true; } <"$verdict"
     rm -f "$verdict" # the next start is looked at again
     [ "$reason" = go ] || fail "$reason" "$remedy"
+    # A look that goes on (provider/live_checks/probe.sh) writes old blocks back: none may from here on.
+    exec 8>"$state/probe.lock"
+    flock 8
 }
 
 fetch_image() {

@@ -91,6 +91,8 @@ class Installer:
         self._tried: dict[str, int] = {}
         """How often one that was taken did not lead there."""
         self._ask_power_at = 0.0
+        self._held = 0.0
+        """For how many seconds it waited for the others: they are none of what it may take."""
         self._last_sign: float | None = None
         """When a machine that is watched answered last, or was watched first."""
 
@@ -240,6 +242,7 @@ class Installer:
                     )
                 if seen.state == "held":
                     await self._be_checked(seen)
+                    now = backoff.clock.now()
                 if seen.state == "done":
                     return Outcome(device=seen.device, via=via, seen=seen)
                 if seen.state == "expired" and via in _NOT_OURS:
@@ -263,19 +266,21 @@ class Installer:
                 await self._status.live(
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
-            if now >= deadline:
+            if now >= deadline + self._held:
                 raise self._gave_up(f"was not installed within {job.timeout_seconds:g} s (last seen: {told})")
             await pauses.pause()
 
     async def _be_checked(self, seen: Installing) -> None:
         """Has a machine that waits for it checked together with the others of its role. Raises ProviderError where it
         is held back."""
-        job = self._job
+        job, begun = self._job, backoff.clock.now()
         await self._status.live(f"{job.hostname}: {seen.step}")
         try:
             await self._meeting.attend(job, self._status.remark)
         except (NotYet, WrongHostKey) as error:  # the next look tells what became of it
             await self._status.live(f"{job.hostname} cannot be checked: {error}")
+        finally:
+            self._held += backoff.clock.now() - begun
 
     async def boot_from_disk(self, done: Outcome) -> None:
         """Has the machine boot from its disk, now and from now on; returns once the live system is left."""

@@ -54,7 +54,8 @@ class Meeting:
 
     @asynccontextmanager
     async def expecting(self, job: Job) -> AsyncGenerator[None]:
-        """As long as a machine is being installed."""
+        """As long as a machine is being installed, or may have to be: nobody is checked without it until it was. May be
+        entered once more within."""
         self._failed.discard(job.hostname)
         if job.live_checks is not None:
             self._begun.add(job.hostname)

@@ -139,19 +139,23 @@ class Installation(ResourceType):
         remote = open_remote(context, job, self._opener)
         installer = self._installer(context, job, remote)
         underway = job.ordered and not again
+        meeting = self._meetings[(job.cluster, job.role)]
         try:
-            seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
-            # A machine that answers as a node of the cluster was ordered long ago, whatever its order sent it into.
-            if (not underway or isinstance(seen, Installed)) and await self._has_node(
-                context, job, seen, again=again, installed=bool(partial["installedAt"])
-            ):
+            # The others that are held wait for it from here on, however long it takes to tell what it runs.
+            async with meeting.expecting(job):
+                seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
+                # A machine that answers as a node of the cluster was ordered long ago, whatever its order sent it into.
+                has_node = (not underway or isinstance(seen, Installed)) and await self._has_node(
+                    context, job, seen, again=again, installed=bool(partial["installedAt"])
+                )
+                outcome = None if has_node else await installer.install(seen, underway=underway, again=again)
+            if outcome is None:  # where it waits for its turn, nobody waits for it
                 return await self._reprovision(context, job, remote)
-            outcome = await installer.install(seen, underway=underway, again=again)
             outputs = _outputs(job, outcome)
             partial.update({**outputs, "generation": ""})
             await installer.boot_from_disk(outcome)
         except ProviderError as error:
-            if job.role == CONTROL_PLANE and self._meetings[(job.cluster, job.role)].refused:
+            if job.role == CONTROL_PLANE and job.disposable and meeting.refused:
                 self._failures.no_cluster = "the check of the control plane's live systems"
             raise await _with_logs(job, error) from error
         return outputs

@@ -79,6 +79,9 @@ peers() {
     done | jq -sc 'add // {}'
 }
 
+# One at a time: another one may go on whose caller is gone, and would write to the same place of the disk.
+exec 8>"$state/probe.lock" && flock 8 || exit
+
 jq -cn --arg hostname "$(</proc/sys/kernel/hostname)" --arg memory "$(memory)" --arg processors "$(processors)" \
     --argjson clock "$(clock)" --argjson disk "$(disk)" \
     --argjson routes "$(ip -json route show default | jq -c 'map(.gateway // .dev)')" \

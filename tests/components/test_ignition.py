@@ -13,10 +13,12 @@ from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.components.boot.ignition import (
     USERDATA_LIMIT,
     IgnitionError,
+    NodeFile,
     Source,
     certificate_authorities,
     data_url,
     identity,
+    own_pointer,
     pointer,
 )
 from tests import golden
@@ -113,6 +115,23 @@ def test_userdata_that_metal_would_not_take_is_refused() -> None:
             merge=[Source(url=data_url("x" * USERDATA_LIMIT))],
             certificate_authorities=[],
             authorized_keys=[],
+        )
+
+
+def test_of_a_shared_pointer_only_what_is_userdata_is_measured() -> None:
+    large = data_url("x" * USERDATA_LIMIT)
+    shared = pointer(
+        hostname=None, platform_id="packet", merge=[Source(url=large)], certificate_authorities=[], authorized_keys=[]
+    )
+    assert len(shared) > USERDATA_LIMIT
+    source = Source(url="https://boot.facility.test/x", hash=_HASH)
+    with pytest.raises(IgnitionError, match=rf"the userdata of n.test has \d+ bytes, more than {USERDATA_LIMIT}"):
+        own_pointer(
+            hostname="n.test",
+            shared=source,
+            identity=source,
+            certificate_authorities=[],
+            files=[NodeFile(path="/etc/x", text="x" * USERDATA_LIMIT, mode=0o644)],
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import gzip
 import hashlib
 import http.server
@@ -608,8 +609,16 @@ def test_nothing_is_written_before_somebody_has_looked_at_it(
         while not (status.exists() and '"held"' in status.read_text()):
             time.sleep(0.05)
         held.append((machine.status["device"], {disk.name: machine.digest(disk.name) for disk in _DISKS}))
-        machine.write("run/metal-ipi/verdict", verdict)
+        with (tmp_path / "run/metal-ipi/probe.lock").open("w") as lock:  # a probe of a run that is gone
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            machine.write("run/metal-ipi/verdict", verdict)
+            while (tmp_path / "run/metal-ipi/verdict").exists():
+                time.sleep(0.05)
+            time.sleep(1)
+            held.append((machine.status["device"], {disk.name: machine.digest(disk.name) for disk in _DISKS}))
+            seen.append(machine.status["state"])
 
+    seen: list[str] = []
     held: list[tuple[str, dict[str, str]]] = []
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
@@ -617,8 +626,10 @@ def test_nothing_is_written_before_somebody_has_looked_at_it(
     watcher.join(10)
 
     assert machine.status["state"] == state, result.stderr
-    assert held == [("/disks/sda", before)]
+    assert held == [("/disks/sda", before)] * 2
     assert not (tmp_path / "run/metal-ipi/verdict").exists(), "the next start is looked at again"
+    if state == "done":
+        assert seen == ["held"], "nothing goes on while a probe does"
     if state == "failed":
         assert (machine.status["reason"], machine.status["remedy"]) == tuple(verdict.splitlines())
         assert {disk.name: machine.digest(disk.name) for disk in _DISKS} == before

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gates.ssh import CommandFailed, NotYet
-from metal_ipi.provider.installation import meeting
+from metal_ipi.provider.installation import Installation, meeting
 from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.resources.gate_kinds import GateNode
 from metal_ipi.provider.resources.live_system import LiveChecksArgs
+from tests.provider.installation_site import CONTROL_PLANE, NEW, PACE, UNFINISHED, Site
 from tests.provider.test_live_checks import GOOD
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_waiting")]
@@ -30,14 +32,21 @@ class _Hosts:
         """What its next probes end with."""
         self.probes: list[str] = []
         self.verdicts: dict[str, str] = {}
+        self.order: list[str] = []
+        """Probes and verdicts, as they came."""
+        self.takes = 0.0
+        """How many seconds a probe takes."""
 
     async def run(self, node: GateNode, _access: Any, command: str, given: str = "", *, timeout: float = 0) -> str:
         if command.startswith("date"):
             return f"{time.time():.3f}"
         if "verdict" in command:
             self.verdicts[node.name] = given
+            self.order.append(f"verdict {node.name}")
             return ""
+        await meeting.backoff.clock.sleep(self.takes)
         self.probes.append(node.name)
+        self.order.append(f"probe {node.name}")
         if self.raises.get(node.name):
             raise self.raises[node.name].pop(0)
         told = {**json.loads(GOOD.model_dump_json(by_alias=True)), **self.wrong.get(node.name, {})}
@@ -156,3 +165,43 @@ async def test_nobody_waits_for_a_check_that_broke(hosts: _Hosts) -> None:
     hosts.raises["cp-0"] = [RuntimeError("broken")]
     with pytest.raises(RuntimeError, match="broken"):
         await _install(meeting.Meeting(gather=10, look=0.5), _job("cp-0"), [])
+
+
+_CHECKED: dict[str, Any] = {**CONTROL_PLANE, "disposable": True, "liveChecks": {"release": "4.19.0"}}
+
+
+async def test_one_that_is_silent_when_an_up_goes_on_is_waited_for(site: Site, hosts: _Hosts) -> None:
+    machines = [await site.machine(f"control-plane-{number}") for number in range(2)]
+    held, silent = machines
+    for machine in machines:
+        machine.statuses.insert(1, {"state": "held"})
+        hosts.wrong[machine.name] = {"peers": None}
+        site.states[machine.name] = dict(UNFINISHED)
+    await held.start("live")
+    await silent.start("silent")
+    await asyncio.gather(*(site.up(machine, **_CHECKED) for machine in machines))
+    assert [site.states[machine.name]["generation"] for machine in machines] == [NEW] * 2
+    assert sorted(hosts.order[:2]) == [f"probe {machine.name}" for machine in machines], hosts.order
+
+
+@pytest.mark.parametrize("formed", [False, True])
+async def test_only_before_there_is_a_cluster_nobody_waits_for_one_once_it_is_refused(
+    site: Site, hosts: _Hosts, formed: bool
+) -> None:
+    machine = await site.machine("control-plane-0")
+    machine.statuses.insert(1, {"state": "held"})
+    hosts.wrong[machine.name] = {"routes": []}
+    failures = Failures()
+    site.item = Installation(PACE, site.opener, failures)
+    with pytest.raises(InitFailed, match="nothing is installed, because of control-plane-0"):
+        await site.up(machine, **{**_CHECKED, "disposable": not formed})
+    assert (failures.no_cluster is None) == formed
+
+
+async def test_the_time_that_it_is_held_is_not_its_own(site: Site, hosts: _Hosts) -> None:
+    machine = await site.machine("control-plane-0")
+    machine.statuses.insert(1, {"state": "held"})
+    hosts.wrong[machine.name], hosts.takes = {"peers": None}, 300.0
+    site.states[machine.name] = dict(UNFINISHED)
+    await machine.start("live")
+    assert (await site.up(machine, **_CHECKED, timeoutSeconds=200))["generation"] == NEW
