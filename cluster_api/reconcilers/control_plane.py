@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,11 @@ from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
+from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
-from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by
+from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value
 from metal_ipi.components.install.assets import parse
 
 NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
@@ -155,14 +155,7 @@ class ControlPlaneReconciler(Reconciler):
 
     async def _write_kubeconfig(self, item: Object, work: Work, kubeconfig: str) -> None:
         """As the contract says: by name, label, type and key."""
-        body = {
-            "metadata": {
-                "labels": {CLUSTER_LABEL: work.name},
-                "ownerReferences": [owned_by(item, controller=True)],
-            },
-            "type": "cluster.x-k8s.io/secret",
-            "data": {"value": base64.b64encode(kubeconfig.encode()).decode()},
-        }
+        body = secret_value(work.name, item, kubeconfig)
         await self._hub.api.apply(SECRET, work.namespace, f"{work.name}-kubeconfig", body)
 
     async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:
@@ -189,7 +182,7 @@ class ControlPlaneReconciler(Reconciler):
                 await self._hub.api.delete(MACHINE, work.namespace, machine["metadata"]["name"])
         if machines:
             return False
-        left = [urn for urn in (await work.engine.state()).entries if work.of_control_plane(urn.rpartition("::")[2])]
+        left = [urn for urn in (await work.engine.state()).entries if work.of_control_plane(name_of(urn))]
         return not left or work.engine.remove(left, await work.connections(), given_up=False)
 
 
