@@ -101,7 +101,7 @@ class ControlPlaneReconciler(Reconciler):
             said.status["version"] = installed(assets.inputs)
         complete = state.named(COMPLETE) is not None
         said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
-        waiting = [s.name for s in plan.steps.values() if work.of_control_plane(s.name) and s.action != "keep"]
+        waiting = [step.name for step in plan.waiting(work.of_control_plane)]
         message = doing(work, work.of_control_plane)
         if not message and waiting:
             message = f"not begun: {', '.join(waiting)}; waits for machines" if machines else "no machine yet"
@@ -163,7 +163,7 @@ class ControlPlaneReconciler(Reconciler):
         for machine in machines:
             so = machine["spec"].get("version") == item["spec"]["version"]
             found = conditions.condition("UpToDate", so, "UpToDate" if so else "NotUpToDate")
-            if _is(machine, "UpToDate") == so and _has(machine, "UpToDate"):
+            if _status(machine, "UpToDate") == str(so):
                 continue
             (whole,) = (each for each in conditions.written(machine, [found]) if each["type"] == "UpToDate")
             place = machine["metadata"]
@@ -213,13 +213,14 @@ def _reference(resource: Any, name: str) -> dict[str, str]:
     return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
 
 
-def _has(machine: Object, kind: str) -> bool:
-    return any(each["type"] == kind for each in (machine.get("status") or {}).get("conditions") or [])
+def _status(machine: Object, kind: str) -> str | None:
+    """The status of a condition; None where there is none of its kind."""
+    found = (machine.get("status") or {}).get("conditions") or []
+    return next((each["status"] for each in found if each["type"] == kind), None)
 
 
 def _is(machine: Object, kind: str) -> bool:
-    found = (machine.get("status") or {}).get("conditions") or []
-    return any(each["type"] == kind and each["status"] == "True" for each in found)
+    return _status(machine, kind) == "True"
 
 
 def _counted(item: Object, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:

@@ -117,8 +117,10 @@ class MachineReconciler(Reconciler):
                 )
 
     async def _seen(self, item: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
-        steps = [step for step in plan.steps.values() if is_of(node, step.name)]
-        waiting = [step for step in steps if step.action != "keep"]
+        def mine(name: str) -> bool:
+            return is_of(node, name)
+
+        waiting = plan.waiting(mine)
         was = bool(((item.get("status") or {}).get("initialization") or {}).get("provisioned"))
         said = Said()
         if not waiting or was:
@@ -133,10 +135,6 @@ class MachineReconciler(Reconciler):
             said.ready(True, reason, message)
             said.again = LATER if reason == "Joined" else SOON
             return said
-
-        def mine(name: str) -> bool:
-            return is_of(node, name)
-
         if not told and not any(_is_claim(step) for step in waiting):
             return said.ready(False, "WaitingForBootstrapData", "its OpenShiftConfig tells why")
         before = _before(plan, waiting)
