@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from metal_ipi.components.install.manifest_rules import OTHER_KIND, Object, identity, known_kinds, told
+from metal_ipi.components.install.manifest_rules import OTHER_KIND, Object, WrongObjects, identity, known_kinds, told
 from metal_ipi.components.install.manifests import documents
 
 _WAIT_FOR = "pulumi.com/waitFor"
@@ -21,14 +21,10 @@ _METADATA = ("name", "namespace", "labels", "annotations")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-class ObjectsError(ValueError):
+class ObjectsError(WrongObjects):
     """Objects that no operator can be given; `problems` has each with its place, cause and remedy."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
-        super().__init__("\n".join((f"the objects of dayTwo have {count}; nothing was changed", *lines)))
+    subject = "the objects of dayTwo"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import unquote
 
 Kinds = Mapping[str, Mapping[str, bool | None]]
@@ -95,6 +95,19 @@ def identity(tree: Mapping[str, Any]) -> tuple[str, str, str, str]:
     metadata = _mapping(tree.get("metadata"))
     group = str(tree.get("apiVersion")).rpartition("/")[0]
     return group, str(tree.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))
+
+
+class WrongObjects(ValueError):
+    """Objects that are refused before anything is changed; `problems` has all that is wrong with them."""
+
+    subject: ClassVar[str]
+    """What messages call them."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
+        super().__init__("\n".join((f"{self.subject} have {count}; nothing was changed", *lines)))
 
 
 @dataclass(frozen=True, kw_only=True)
