@@ -12,13 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from metal_ipi.components.install.manifest_rules import OTHER_KIND, Object, WrongObjects, identity, known_kinds, told
+from metal_ipi.components.install.manifest_rules import (
+    NAME,
+    OTHER_KIND,
+    Object,
+    WrongObjects,
+    identity,
+    known_kinds,
+    mapping,
+    told,
+)
 from metal_ipi.components.install.manifests import documents
 
 _WAIT_FOR = "pulumi.com/waitFor"
 _FIELDS = ("apiVersion", "kind", "metadata", "spec")
 _METADATA = ("name", "namespace", "labels", "annotations")
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class ObjectsError(WrongObjects):
@@ -60,10 +68,10 @@ def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
 
 def awaited(tree: Mapping[str, Any], wait_for: str | None) -> dict[str, Any]:
     """The object, waited for as is said here, unless it says so itself."""
-    metadata = _mapping(tree.get("metadata"))
+    metadata = mapping(tree.get("metadata"))
     if wait_for is None:
         return dict(tree)
-    annotations = {_WAIT_FOR: wait_for, **_mapping(metadata.get("annotations"))}
+    annotations = {_WAIT_FOR: wait_for, **mapping(metadata.get("annotations"))}
     return {**tree, "metadata": {**metadata, "annotations": annotations}}
 
 
@@ -89,10 +97,10 @@ def _wrong(it: Object) -> Iterator[str]:
     if kind in known_kinds().get(version, {}) and "openshift.io" not in version:
         yield f"{kind} of {version} is Kubernetes' own -> have your own tools apply it: these are custom resources"
     name = metadata.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         yield f"metadata.name is {name!r} -> give the object's name, of a-z, 0-9, '-' and '.'"
     namespace = metadata.get("namespace")
-    if namespace is not None and (not isinstance(namespace, str) or not _NAME.fullmatch(namespace)):
+    if namespace is not None and (not isinstance(namespace, str) or not NAME.fullmatch(namespace)):
         yield f"metadata.namespace is {namespace!r} -> name a namespace, or leave it out where the kind is in none"
     for field_name in it.tree:
         if field_name not in _FIELDS:
@@ -108,7 +116,3 @@ def _wrong(it: Object) -> Iterator[str]:
             isinstance(value, str) for value in cast("dict[str, Any]", entries).values()
         ):
             yield f"metadata.{field_name} are not texts -> write each value in quotes"
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
