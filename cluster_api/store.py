@@ -6,7 +6,9 @@ it belongs to the MetalIpiCluster.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from metal_ipi.cluster_api.api import SECRET, Api, ApiError, Object
@@ -36,15 +38,8 @@ class SecretStore:
         data = {key: None if entry is None else entry.packed()}
         if await self._api.patch(SECRET, self._namespace, self.name, {"data": data}) is not None or entry is None:
             return
-        body: dict[str, Any] = {
-            "metadata": {
-                "name": self.name,
-                "labels": {CLUSTER_LABEL: self._cluster},
-                "ownerReferences": [owned_by(self._owner)],
-            },
-            "type": "cluster.x-k8s.io/secret",
-            "data": data,
-        }
+        body = secret(self._cluster, owned_by(self._owner), data)
+        body["metadata"]["name"] = self.name
         if await self._api.create(SECRET, self._namespace, body) is None:
             raise ApiError(f"Secret {self._namespace}/{self.name} came into being just now", 409)
 
@@ -64,3 +59,15 @@ def owned_by(owner: Object, *, controller: bool = False) -> dict[str, Any]:
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
     return {**reference, **({"controller": True, "blockOwnerDeletion": True} if controller else {})}
+
+
+def secret(cluster: str, owner: Mapping[str, Any], data: Mapping[str, str | None]) -> Object:
+    """A Secret of a Cluster, by the label and type of Cluster API's contract; `data` is base64."""
+    metadata = {"labels": {CLUSTER_LABEL: cluster}, "ownerReferences": [owner]}
+    return {"metadata": metadata, "type": "cluster.x-k8s.io/secret", "data": data}
+
+
+def secret_value(cluster: str, owner: Object, text: str) -> Object:
+    """One with a single text, which its owner controls."""
+    data = {"value": base64.b64encode(text.encode()).decode()}
+    return secret(cluster, owned_by(owner, controller=True), data)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from metal_ipi.components.checks import driver as checks
 from metal_ipi.components.install import driver as installer
@@ -44,31 +43,23 @@ class Command(ResourceType):
 
 async def _run(inputs: Values) -> str:
     module = str(inputs.get("create") or "").rpartition(" ")[2]
-    request: dict[str, Any] = json.loads(str(inputs["stdin"]))
+    request = str(inputs["stdin"])
     if module == installer.__name__:
         return await _install(request)
     if module == checks.__name__:
-        passed, failures = await checks.check_all(checks.targets(request), inputs["environment"][checks.KEY])
+        targets = checks.targets(json.loads(request))
+        passed, failures = await checks.check_all(targets, inputs["environment"][checks.KEY])
         if failures:
             raise ProviderError("\n".join(failures))
         return json.dumps(passed)
     raise ProviderError(f"a command that is none of the program's drivers is not run here: {inputs.get('create')}")
 
 
-async def _install(request: dict[str, Any]) -> str:
+async def _install(request: str) -> str:
     """The driver's document; secret."""
     with tempfile.TemporaryDirectory(prefix="metal-ipi-") as folder:
         try:
-            made = await asyncio.to_thread(
-                installer.create,
-                installer=request["installer"],
-                version=request["version"],
-                install_config=request["installConfig"],
-                work_directory=Path(folder) / "assets",
-                in_place=request.get("inPlace", False),
-                manifests=request.get("manifests"),
-                release_image=request.get("releaseImage"),
-            )
+            made = await asyncio.to_thread(installer.fulfil, request, Path(folder) / "assets")
         except installer.DriverError as error:
             raise ProviderError(str(error)) from error
     return json.dumps(made)

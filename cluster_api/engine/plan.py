@@ -75,6 +75,10 @@ class Plan:
             ):
                 yield step
 
+    def waiting(self, mine: Callable[[str], bool]) -> list[Step]:
+        """What is not there yet, or not as it is declared, of the resources that are meant, by name."""
+        return [step for step in self.steps.values() if mine(step.name) and step.action != "keep"]
+
     def settled(self, name: str) -> bool:
         """Whether a resource is there as it is declared. One that is not declared is not."""
         return any(step.name == name and step.action == "keep" for step in self.steps.values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from metal_ipi.cluster_api import conditions
-from metal_ipi.cluster_api.api import Api, Object, Resource
+from metal_ipi.cluster_api.api import MACHINE, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
@@ -138,6 +138,14 @@ class Reconciler(ABC):
     @abstractmethod
     async def _gone(self, item: Object, work: Work) -> bool:
         """Begin what is left to do; whether nothing is. Raises NotUsable where it must not go."""
+
+    async def _machine(self, item: Object, work: Work) -> Object:
+        """The Machine whose object it is. Raises NotUsable while there is none."""
+        owner = owner_of(item, MACHINE.kind)
+        machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
+        if machine is None:
+            raise NotUsable("WaitingForMachine", "no Machine has this object yet")
+        return machine
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         """Which resources, by name, are made for an object."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-
-from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
+from metal_ipi.cluster_api.api import SECRET, Object
 from metal_ipi.cluster_api.clusters import ASSETS, Work
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, labels_of, owner_of
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, labels_of
 from metal_ipi.cluster_api.resources import OPENSHIFT_CONFIG
-from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by
+from metal_ipi.cluster_api.store import secret_value
 from metal_ipi.components.install.assets import parse, stub
 from metal_ipi.components.machines.node import POOLS, Role
 
@@ -21,10 +19,7 @@ class ConfigReconciler(Reconciler):
     resource = OPENSHIFT_CONFIG.resource
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
-        owner = owner_of(item, MACHINE.kind)
-        machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
-        if machine is None:
-            return Said().ready(False, "WaitingForMachine", "no Machine has this object yet")
+        machine = await self._machine(item, work)
         assets = (await work.engine.state()).named(ASSETS)
         if assets is None:
             return Said().ready(
@@ -33,19 +28,7 @@ class ConfigReconciler(Reconciler):
         role: Role = "control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker"
         pointer = stub(parse(assets.outputs["stdout"]), POOLS[role])
         name = item["metadata"]["name"]
-        await self._hub.api.apply(
-            SECRET,
-            work.namespace,
-            name,
-            {
-                "metadata": {
-                    "labels": {CLUSTER_LABEL: work.name},
-                    "ownerReferences": [owned_by(item, controller=True)],
-                },
-                "type": "cluster.x-k8s.io/secret",
-                "data": {"value": base64.b64encode(pointer.encode()).decode()},
-            },
-        )
+        await self._hub.api.apply(SECRET, work.namespace, name, secret_value(work.name, item, pointer))
         said = Said(status={"initialization": {"dataSecretCreated": True}, "dataSecretName": name})
         return said.ready(True, "Created")
 

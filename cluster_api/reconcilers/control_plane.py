@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,11 @@ from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
+from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
-from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by
+from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value
 from metal_ipi.components.install.assets import parse
 
 NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
@@ -101,7 +101,7 @@ class ControlPlaneReconciler(Reconciler):
             said.status["version"] = installed(assets.inputs)
         complete = state.named(COMPLETE) is not None
         said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
-        waiting = [s.name for s in plan.steps.values() if work.of_control_plane(s.name) and s.action != "keep"]
+        waiting = [step.name for step in plan.waiting(work.of_control_plane)]
         message = doing(work, work.of_control_plane)
         if not message and waiting:
             message = f"not begun: {', '.join(waiting)}; waits for machines" if machines else "no machine yet"
@@ -155,14 +155,7 @@ class ControlPlaneReconciler(Reconciler):
 
     async def _write_kubeconfig(self, item: Object, work: Work, kubeconfig: str) -> None:
         """As the contract says: by name, label, type and key."""
-        body = {
-            "metadata": {
-                "labels": {CLUSTER_LABEL: work.name},
-                "ownerReferences": [owned_by(item, controller=True)],
-            },
-            "type": "cluster.x-k8s.io/secret",
-            "data": {"value": base64.b64encode(kubeconfig.encode()).decode()},
-        }
+        body = secret_value(work.name, item, kubeconfig)
         await self._hub.api.apply(SECRET, work.namespace, f"{work.name}-kubeconfig", body)
 
     async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:
@@ -170,7 +163,7 @@ class ControlPlaneReconciler(Reconciler):
         for machine in machines:
             so = machine["spec"].get("version") == item["spec"]["version"]
             found = conditions.condition("UpToDate", so, "UpToDate" if so else "NotUpToDate")
-            if _is(machine, "UpToDate") == so and _has(machine, "UpToDate"):
+            if _status(machine, "UpToDate") == str(so):
                 continue
             (whole,) = (each for each in conditions.written(machine, [found]) if each["type"] == "UpToDate")
             place = machine["metadata"]
@@ -189,7 +182,7 @@ class ControlPlaneReconciler(Reconciler):
                 await self._hub.api.delete(MACHINE, work.namespace, machine["metadata"]["name"])
         if machines:
             return False
-        left = [urn for urn in (await work.engine.state()).entries if work.of_control_plane(urn.rpartition("::")[2])]
+        left = [urn for urn in (await work.engine.state()).entries if work.of_control_plane(name_of(urn))]
         return not left or work.engine.remove(left, await work.connections(), given_up=False)
 
 
@@ -220,13 +213,14 @@ def _reference(resource: Any, name: str) -> dict[str, str]:
     return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
 
 
-def _has(machine: Object, kind: str) -> bool:
-    return any(each["type"] == kind for each in (machine.get("status") or {}).get("conditions") or [])
+def _status(machine: Object, kind: str) -> str | None:
+    """The status of a condition; None where there is none of its kind."""
+    found = (machine.get("status") or {}).get("conditions") or []
+    return next((each["status"] for each in found if each["type"] == kind), None)
 
 
 def _is(machine: Object, kind: str) -> bool:
-    found = (machine.get("status") or {}).get("conditions") or []
-    return any(each["type"] == kind and each["status"] == "True" for each in found)
+    return _status(machine, kind) == "True"
 
 
 def _counted(item: Object, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:

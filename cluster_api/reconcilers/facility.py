@@ -23,7 +23,7 @@ class FacilityReconciler(Reconciler):
         assert work.servers, "a platform without servers is refused"
         plan = await work.plan(self._hub.api)
         work.engine.advance(plan, lambda step: work.of_cluster(step.name))
-        waiting = [step.name for step in plan.steps.values() if work.of_cluster(step.name) and step.action != "keep"]
+        waiting = [step.name for step in plan.waiting(work.of_cluster)]
         endpoint = item["spec"].get("controlPlaneEndpoint") or {}
         default = {"host": f"api.{work.settings.domain}", "port": API_PORT}
         said = Said(spec={} if endpoint.get("host") else {"controlPlaneEndpoint": default})

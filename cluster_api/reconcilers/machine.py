@@ -69,10 +69,7 @@ class MachineReconciler(Reconciler):
     resource = METAL_IPI_MACHINE.resource
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
-        owner = owner_of(item, MACHINE.kind)
-        machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
-        if machine is None:
-            return Said().ready(False, "WaitingForMachine", "no Machine has this object yet")
+        machine = await self._machine(item, work)
         if not work.provisioned:
             return Said().ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
         choice = await self._claim(item, machine, work)
@@ -91,11 +88,9 @@ class MachineReconciler(Reconciler):
 
     async def _claim(self, item: Object, machine: Object, work: Work) -> Choice:
         role = item["spec"].get("pool") or ("control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker")
-        label = f"{CLUSTER_LABEL}={work.name}"
-        others = await self._hub.api.list(self.resource, work.namespace, label)
         taken = {
             str(each["spec"]["server"]): str(each["metadata"]["name"])
-            for each in others
+            for each in await self._all(work)
             if each["spec"].get("server") and each["metadata"]["name"] != item["metadata"]["name"]
         }
         refused = set[str]()
@@ -122,8 +117,10 @@ class MachineReconciler(Reconciler):
                 )
 
     async def _seen(self, item: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
-        steps = [step for step in plan.steps.values() if is_of(node, step.name)]
-        waiting = [step for step in steps if step.action != "keep"]
+        def mine(name: str) -> bool:
+            return is_of(node, name)
+
+        waiting = plan.waiting(mine)
         was = bool(((item.get("status") or {}).get("initialization") or {}).get("provisioned"))
         said = Said()
         if not waiting or was:
@@ -138,10 +135,6 @@ class MachineReconciler(Reconciler):
             said.ready(True, reason, message)
             said.again = LATER if reason == "Joined" else SOON
             return said
-
-        def mine(name: str) -> bool:
-            return is_of(node, name)
-
         if not told and not any(_is_claim(step) for step in waiting):
             return said.ready(False, "WaitingForBootstrapData", "its OpenShiftConfig tells why")
         before = _before(plan, waiting)

@@ -12,23 +12,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from metal_ipi.components.install.manifest_rules import OTHER_KIND, Object, identity, known_kinds, told
+from metal_ipi.components.install.manifest_rules import (
+    NAME,
+    OTHER_KIND,
+    Object,
+    WrongObjects,
+    identity,
+    known_kinds,
+    mapping,
+    told,
+)
 from metal_ipi.components.install.manifests import documents
 
 _WAIT_FOR = "pulumi.com/waitFor"
 _FIELDS = ("apiVersion", "kind", "metadata", "spec")
 _METADATA = ("name", "namespace", "labels", "annotations")
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-class ObjectsError(ValueError):
+class ObjectsError(WrongObjects):
     """Objects that no operator can be given; `problems` has each with its place, cause and remedy."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
-        super().__init__("\n".join((f"the objects of dayTwo have {count}; nothing was changed", *lines)))
+    subject = "the objects of dayTwo"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +68,10 @@ def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
 
 def awaited(tree: Mapping[str, Any], wait_for: str | None) -> dict[str, Any]:
     """The object, waited for as is said here, unless it says so itself."""
-    metadata = _mapping(tree.get("metadata"))
+    metadata = mapping(tree.get("metadata"))
     if wait_for is None:
         return dict(tree)
-    annotations = {_WAIT_FOR: wait_for, **_mapping(metadata.get("annotations"))}
+    annotations = {_WAIT_FOR: wait_for, **mapping(metadata.get("annotations"))}
     return {**tree, "metadata": {**metadata, "annotations": annotations}}
 
 
@@ -93,10 +97,10 @@ def _wrong(it: Object) -> Iterator[str]:
     if kind in known_kinds().get(version, {}) and "openshift.io" not in version:
         yield f"{kind} of {version} is Kubernetes' own -> have your own tools apply it: these are custom resources"
     name = metadata.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         yield f"metadata.name is {name!r} -> give the object's name, of a-z, 0-9, '-' and '.'"
     namespace = metadata.get("namespace")
-    if namespace is not None and (not isinstance(namespace, str) or not _NAME.fullmatch(namespace)):
+    if namespace is not None and (not isinstance(namespace, str) or not NAME.fullmatch(namespace)):
         yield f"metadata.namespace is {namespace!r} -> name a namespace, or leave it out where the kind is in none"
     for field_name in it.tree:
         if field_name not in _FIELDS:
@@ -112,7 +116,3 @@ def _wrong(it: Object) -> Iterator[str]:
             isinstance(value, str) for value in cast("dict[str, Any]", entries).values()
         ):
             yield f"metadata.{field_name} are not texts -> write each value in quotes"
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

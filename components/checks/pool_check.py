@@ -7,26 +7,19 @@ same for all stands once, and the script, which is part of the library, by its d
 from __future__ import annotations
 
 import json
-import shlex
-import sys
-import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pulumi
 import pulumi_command as command
 
+from metal_ipi.components import drivers
 from metal_ipi.components.checks import driver
 from metal_ipi.components.checks.node_check import DIGEST, Expectation, parse, variables
 from metal_ipi.provider.types import Secret
 
 TOGETHER = 25
 """Nodes of one command: so many are checked again when one of them has changed, or has failed."""
-_ROOT = Path(__file__).absolute().parents[__name__.count(".")]
-"""The directory that this package is imported from: not that of a link's target."""
-
-
 _OF_EACH = {"machine", "hostKey", *driver.OF_EACH}
 
 
@@ -58,10 +51,11 @@ class NodeChecks:
     ) -> None:
         """`private_key` opens user `core` of all nodes; secret."""
         found = [pulumi.Output.all(node.expectation, node.machine_id, node.host_key) for node in nodes]
+        create, directory = drivers.started(driver.__name__)
         self.resource = command.local.Command(
             name,
-            create=_program(),
-            dir=_directory(),
+            create=create,
+            dir=directory,
             stdin=pulumi.Output.all(*found).apply(request),
             environment={driver.KEY: pulumi.Output.secret(private_key)},
             logging=command.local.Logging.STDERR,
@@ -90,15 +84,3 @@ def request(nodes: Sequence[tuple[Expectation, str, str]]) -> str:
 def results(text: str) -> dict[str, list[dict[str, str]]]:
     """What the driver printed, by node. Raises CheckOutputError for results that are none."""
     return {name: parse(lines) for name, lines in json.loads(text).items()}
-
-
-def _directory() -> str | None:
-    """Where Python finds this package: None where it does anyway, so that no machine's paths are in the state."""
-    return None if _ROOT in (Path.cwd(), Path(sysconfig.get_path("purelib"))) else str(_ROOT)
-
-
-def _program() -> str:
-    """The command. Relative to where the engine runs, if it can be: else every checkout of the program had another."""
-    python = Path(sys.executable)
-    short = python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
-    return f"exec {shlex.quote(str(short))} -m {driver.__name__}"

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_command as command
 import yaml
 
+from metal_ipi.components import drivers
 from metal_ipi.components.install import driver
 from metal_ipi.provider.types import Secret
-
-_ROOT = Path(__file__).absolute().parents[__name__.count(".")]
-"""The directory that this package is imported from: not that of a link's target."""
 
 
 class AssetsError(ValueError):
@@ -88,10 +84,11 @@ class InstallAssets(pulumi.ComponentResource):
         super().__init__("metal-ipi:install:InstallAssets", name, None, opts)
         request = pulumi.Output.secret(args.install_config).apply(lambda text: json.dumps(request_of(args, text)))
         renewed = f"{datetime.now(UTC).isoformat(timespec='seconds')}: {'; '.join(args.renewal)}"
+        program, directory = drivers.started(driver.__name__)
         create = command.local.Command(
             f"{name}-create",
-            create=f"exec '{sys.executable}' -m {driver.__name__}",
-            dir=str(_ROOT),
+            create=program,
+            dir=directory,
             stdin=request,
             logging=command.local.Logging.NONE,
             environment={_RENEWAL: renewed} if args.renewal else None,

@@ -88,6 +88,24 @@ def create(
         return {name: (work_directory / file).read_text() for name, file in files.items()}
 
 
+def fulfil(request: str, work_directory: Path | None = None) -> dict[str, str]:
+    """Create what a request asks for, `assets.request_of` as JSON, in its directory or in another one. A request that a
+    state keeps may be older, and lack what was added since. Raises DriverError, also where it is none."""
+    try:
+        asked: Any = json.loads(request)
+        return create(
+            installer=asked["installer"],
+            version=asked["version"],
+            install_config=asked["installConfig"],
+            work_directory=work_directory or Path(asked["workDirectory"]),
+            in_place=asked.get("inPlace", False),
+            manifests=asked.get("manifests"),
+            release_image=asked.get("releaseImage"),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise DriverError(f"the request is incomplete: {error!r}", _BAD_REQUEST) from error
+
+
 def refusal(
     *, installer: str, version: str, install_config: str, work_directory: Path, manifests: Mapping[str, str]
 ) -> str:
@@ -182,22 +200,10 @@ def main() -> int:
     """Read the request, print the assets."""
     os.umask(0o077)
     try:
-        request: Any = json.load(sys.stdin)
-        assets = create(
-            installer=request["installer"],
-            version=request["version"],
-            install_config=request["installConfig"],
-            work_directory=Path(request["workDirectory"]),
-            in_place=request.get("inPlace", False),  # requests that a state keeps may be older
-            manifests=request.get("manifests"),
-            release_image=request.get("releaseImage"),
-        )
+        assets = fulfil(sys.stdin.read())
     except DriverError as error:
         print(error, file=sys.stderr)
         return error.code
-    except (ValueError, KeyError, TypeError) as error:
-        print(f"the request is incomplete: {error!r}", file=sys.stderr)
-        return _BAD_REQUEST
     json.dump(assets, sys.stdout)
     return 0
 

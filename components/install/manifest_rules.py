@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 from urllib.parse import unquote
 
 Kinds = Mapping[str, Mapping[str, bool | None]]
@@ -22,7 +22,8 @@ OTHER_KIND = r"(?P<version>[a-z0-9.-]+/v[0-9][a-z0-9]*)/(?P<kind>[A-Z][A-Za-z0-9
 """How a kind is given that is known to the user: group, version and kind."""
 _API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9][a-z0-9]*")
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
+"""A name as most kinds have it: a DNS subdomain (apimachinery, IsDNS1123Subdomain)."""
 _FREE_NAME = re.compile(r"(?!\.{1,2}$)[^/%\s]{1,253}")
 _FREELY_NAMED = frozenset(
     f"{group}.{end}"
@@ -92,9 +93,22 @@ OWN_OBJECTS = frozenset(
 
 def identity(tree: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Group, kind, namespace and name of an object."""
-    metadata = _mapping(tree.get("metadata"))
+    metadata = mapping(tree.get("metadata"))
     group = str(tree.get("apiVersion")).rpartition("/")[0]
     return group, str(tree.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))
+
+
+class WrongObjects(ValueError):
+    """Objects that are refused before anything is changed; `problems` has all that is wrong with them."""
+
+    subject: ClassVar[str]
+    """What messages call them."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
+        super().__init__("\n".join((f"{self.subject} have {count}; nothing was changed", *lines)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +132,7 @@ class Object:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Its metadata; empty where there is none that can be read."""
-        return _mapping(self.tree.get("metadata"))
+        return mapping(self.tree.get("metadata"))
 
 
 @cache
@@ -162,10 +176,10 @@ def _kinds(objects: Iterable[Object], others: Iterable[str]) -> Kinds:
             kinds.setdefault(found["version"], {})[found["kind"]] = None
     for each in objects:
         if each.kind == "CustomResourceDefinition":
-            spec = _mapping(each.tree.get("spec"))
-            kind, is_namespaced = str(_mapping(spec.get("names")).get("kind")), spec.get("scope") == "Namespaced"
+            spec = mapping(each.tree.get("spec"))
+            kind, is_namespaced = str(mapping(spec.get("names")).get("kind")), spec.get("scope") == "Namespaced"
             for version in _list(spec.get("versions")):
-                kinds.setdefault(f"{spec.get('group')}/{_mapping(version).get('name')}", {})[kind] = is_namespaced
+                kinds.setdefault(f"{spec.get('group')}/{mapping(version).get('name')}", {})[kind] = is_namespaced
     return kinds
 
 
@@ -184,7 +198,7 @@ def _of_object(each: Object, kinds: Kinds, made: set[str]) -> Iterator[str]:
         yield _unknown(version, kind, kinds)
         return
     name = metadata.get("name")
-    form = _FREE_NAME if version.rpartition("/")[0] in _FREELY_NAMED else _NAME
+    form = _FREE_NAME if version.rpartition("/")[0] in _FREELY_NAMED else NAME
     if not isinstance(name, str) or not form.fullmatch(name):
         yield f"metadata.name is {_shown(name)} -> give the object's name, of a-z, 0-9, '-' and '.'"
     if kinds[version][kind] is not False:
@@ -197,7 +211,7 @@ def _of_namespace(kind: str, namespace: object, made: set[str], *, needed: bool)
     """The API takes nothing for a namespace that is not there, and nobody would make it."""
     if namespace is None and not needed:
         return
-    if not isinstance(namespace, str) or not _NAME.fullmatch(namespace):
+    if not isinstance(namespace, str) or not NAME.fullmatch(namespace):
         yield f"metadata.namespace is {_shown(namespace)} -> say in which namespace the {kind} is to be"
     elif namespace not in CLUSTER_NAMESPACES and namespace not in made:
         yield f"nothing makes the namespace {namespace} -> add a Namespace of that name to the manifests"
@@ -216,7 +230,7 @@ def _unknown(version: str, kind: str, kinds: Kinds) -> str:
 
 
 def _of_machine_config(each: Object) -> Iterator[str]:
-    role = _mapping(each.metadata.get("labels")).get(_ROLE)
+    role = mapping(each.metadata.get("labels")).get(_ROLE)
     if not isinstance(role, str) or not role:
         yield (
             f"it has no label {_ROLE}, and would be part of no machine's configuration -> set it to the pool's role,"
@@ -226,51 +240,51 @@ def _of_machine_config(each: Object) -> Iterator[str]:
     if not isinstance(spec, dict | None):
         yield f"spec is {_shown(spec)} -> give an object"
         return
-    kernel = _mapping(spec).get("kernelType", "")
+    kernel = mapping(spec).get("kernelType", "")
     if kernel not in _KERNELS:
         yield f"spec.kernelType is {_shown(kernel)} -> give one of: {', '.join(filter(None, _KERNELS))}"
-    config = _mapping(spec).get("config")
+    config = mapping(spec).get("config")
     if config is None:
         return
     for at, value, kind in (
         ("", config, dict),
-        (".storage", _mapping(config).get("storage"), dict),
-        (".storage.files", _mapping(_mapping(config).get("storage")).get("files"), list),
-        (".systemd", _mapping(config).get("systemd"), dict),
-        (".systemd.units", _mapping(_mapping(config).get("systemd")).get("units"), list),
+        (".storage", mapping(config).get("storage"), dict),
+        (".storage.files", mapping(mapping(config).get("storage")).get("files"), list),
+        (".systemd", mapping(config).get("systemd"), dict),
+        (".systemd.units", mapping(mapping(config).get("systemd")).get("units"), list),
     ):
         if value is not None and not isinstance(value, kind):
             yield f"spec.config{at} is {_shown(value)} -> give {'an object' if kind is dict else 'a list'}"
-    yield from _of_ignition(_mapping(config))
+    yield from _of_ignition(mapping(config))
 
 
 def _of_ignition(config: Mapping[str, Any]) -> Iterator[str]:
-    version = _mapping(config.get("ignition")).get("version")
+    version = mapping(config.get("ignition")).get("version")
     if not isinstance(version, str) or not _IGNITION.fullmatch(version):
         yield (
             f"spec.config.ignition.version is {_shown(version)} -> give one that the machine config operator takes,"
             " e.g. 3.4.0"
         )
     paths = set[str]()
-    for number, file in enumerate(_list(_mapping(config.get("storage")).get("files"))):
+    for number, file in enumerate(_list(mapping(config.get("storage")).get("files"))):
         at = f"spec.config.storage.files[{number}]"
-        yield from _of_file(at, _mapping(file))
-        path = str(_mapping(file).get("path"))
+        yield from _of_file(at, mapping(file))
+        path = str(mapping(file).get("path"))
         if path in paths:
             yield f"{at}.path is {_shown(path)}, as of another file -> take one out"
         paths.add(path)
-    for number, unit in enumerate(_list(_mapping(config.get("systemd")).get("units"))):
-        name, at = _mapping(unit).get("name"), f"spec.config.systemd.units[{number}]"
+    for number, unit in enumerate(_list(mapping(config.get("systemd")).get("units"))):
+        name, at = mapping(unit).get("name"), f"spec.config.systemd.units[{number}]"
         if not isinstance(name, str) or not name.endswith(_UNITS):
             yield f"{at}.name is {_shown(name)} -> give the unit's name with its ending, e.g. site.service"
-        for drop_in in _list(_mapping(unit).get("dropins")):
-            its = _mapping(drop_in).get("name")
+        for drop_in in _list(mapping(unit).get("dropins")):
+            its = mapping(drop_in).get("name")
             if not isinstance(its, str) or not its.endswith(".conf"):
                 yield f"{at}.dropins: the name {_shown(its)} -> give one that ends in .conf"
 
 
 def _of_file(at: str, file: Mapping[str, Any]) -> Iterator[str]:
-    path, contents, mode = file.get("path"), _mapping(file.get("contents")), file.get("mode")
+    path, contents, mode = file.get("path"), mapping(file.get("contents")), file.get("mode")
     if not isinstance(path, str) or not path.startswith("/") or posixpath.normpath(path) != path:
         yield f"{at}.path is {_shown(path)} -> give an absolute path, without '..' and needless slashes"
     source = contents.get("source")
@@ -302,7 +316,8 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """A part of an object; empty where it is no mapping."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 import yaml
 
 from metal_ipi.components.install import butane
-from metal_ipi.components.install.manifest_rules import Object, identity, wrong
+from metal_ipi.components.install.manifest_rules import Object, WrongObjects, identity, wrong
 
 ENDINGS = (".yaml", ".yml", ".json")
 """Of files that the installer takes in."""
@@ -42,14 +42,10 @@ OWN_FILES = frozenset(
 """The installer's own files; bootkube puts them and the user's into one directory."""
 
 
-class ManifestsError(ValueError):
+class ManifestsError(WrongObjects):
     """Manifests that no installation may begin with; `problems` has each with file, line, cause and remedy."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = [f"  {number}. {problem}" for number, problem in enumerate(self.problems, start=1)]
-        super().__init__("\n".join((f"the manifests of install.manifests have {count}; nothing was changed", *lines)))
+    subject = "the manifests of install.manifests"
 
 
 class _Loader(yaml.SafeLoader):

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from metal_ipi.components.install.manifest_rules import NAME
 from metal_ipi.stacks.sections.base import Section, wrong
 
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_DOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _OF_KUBELET = frozenset(
     {
         *(f"kubernetes.io/{name}" for name in ("arch", "hostname", "os")),
@@ -27,7 +27,7 @@ _OF_CONTROLLERS = ("node.kubernetes.io", "node.cloudprovider.kubernetes.io")
 def _key(value: str) -> str:
     """As Kubernetes looks at it (apimachinery, pkg/util/validation, IsQualifiedName)."""
     prefix, slash, name = value.rpartition("/")
-    if not name or not _VALUE.fullmatch(name) or (slash and not _DOMAIN.fullmatch(prefix)):
+    if not name or not _VALUE.fullmatch(name) or (slash and not NAME.fullmatch(prefix)):
         raise wrong(
             "it is no key of labels and taints",
             "use up to 63 of a-z, A-Z, 0-9, '-', '_' and '.', with a domain before it: example.com/rack",

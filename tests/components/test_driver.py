@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.components.install.driver import DriverError, create
+from metal_ipi.components.install.driver import DriverError, create, fulfil
 
 _ROOT = Path(__file__).resolve().parents[2]
 _CONFIG = "apiVersion: v1\nmetadata: {name: lab}\npullSecret: hunter2\n"
@@ -190,10 +190,7 @@ def test_half_of_the_assets_is_a_failure(installer: Path, tmp_path: Path, monkey
 
 def test_another_release_image_is_handed_over(installer: Path, tmp_path: Path) -> None:
     image = "mirror.test/release@sha256:1"
-    create(
-        installer=str(installer), version="4.21.3", install_config=_CONFIG, work_directory=tmp_path / "work",
-        release_image=image,
-    )  # fmt: skip
+    fulfil(json.dumps(_request(installer, tmp_path / "work", releaseImage=image)))
     assert _beside(installer, "asked") == f"create ignition-configs --dir {image}\n"
 
 

@@ -222,7 +222,7 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
         inputs = plain(args.inputs)
         command = ["sh", "-c", inputs["create"]]
         done = subprocess.run(
-            command, cwd=inputs["dir"], input=inputs["stdin"], capture_output=True, text=True, check=False
+            command, cwd=inputs.get("dir"), input=inputs["stdin"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         printed[:] = [done.stdout]
