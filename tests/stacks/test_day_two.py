@@ -233,6 +233,21 @@ def test_the_keys_of_an_object_store_are_secret() -> None:
     assert SECRET not in json.dumps(spec)
 
 
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {"type": "claim"},
+        {"type": "s3", "bucket": "b", "accessKeyId": "AK", "secretAccessKey": SECRET},
+        {"type": "removed"},
+    ],
+    ids=lambda registry: str(registry["type"]),
+)
+def test_the_registrys_operator_is_told_never_to_delete_images(registry: dict[str, Any]) -> None:
+    """It says `Managed` of a temporary volume, and keeps saying so when the storage becomes a claim."""
+    spec = rack_declared(dayTwo={"registry": registry}).inputs("image-registry-configuration")["spec"]
+    assert spec["storage"]["managementState"] == "Unmanaged"
+
+
 def test_nodes_get_the_marks_of_their_role_and_their_own() -> None:
     own = {"key": "a", "value": "own", "effect": "NoSchedule"}
     recorder = rack_declared(
