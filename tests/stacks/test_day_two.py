@@ -172,7 +172,7 @@ def test_operators_come_when_the_cluster_is_complete_and_one_waits_for_the_other
     assert widget["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Ready"}
     configuration = recorder.inputs("image-registry-configuration")
     claim = recorder.inputs("image-registry-claim")["metadata"]["name"]
-    assert configuration["spec"]["storage"] == {"pvc": {"claim": claim}}
+    assert configuration["spec"]["storage"] == {"managementState": "Unmanaged", "pvc": {"claim": claim}}
     assert configuration["spec"]["rolloutStrategy"] == "Recreate"
     for name in ("image-registry-claim", "image-registry-configuration"):
         assert recorder.requests[name].retainOnDelete, "images stay when the setting goes"
