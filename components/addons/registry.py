@@ -32,6 +32,10 @@ _KEYS = "image-registry-private-configuration-user"
 """The Secret whose keys the operator takes for an object store (pkg/defaults)."""
 _TAKEN_OVER = {"pulumi.com/patchForce": "true"}
 """Of what may be there already, as it stays when the settings go."""
+_NOT_THE_OPERATORS = {"managementState": "Unmanaged"}
+"""Of the storage. The operator says `Managed` of a temporary volume and of a bucket that it made, and does not take it
+back when the storage becomes another. When it is removed it would delete what is `Managed`: the claim, or the bucket
+with all images (cluster-image-registry-operator, pkg/storage/emptydir, pkg/storage/s3, pkg/storage/pvc)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +143,11 @@ def configuration(args: RegistryArgs) -> dict[str, Any]:
     """What of the operator's configuration is ours."""
     if not args.managed:
         # The API wants replicas in any case; and a storage with nothing in it would become null, which it refuses.
-        return {"managementState": "Removed", "replicas": args.replicas, "storage": {"emptyDir": {}}}
+        return {
+            "managementState": "Removed",
+            "replicas": args.replicas,
+            "storage": {"emptyDir": {}} | _NOT_THE_OPERATORS,
+        }
     storage = (
         {"pvc": {"claim": claim(args.claim)["metadata"]["name"]}} if args.claim is not None else dict(args.storage)
     )
@@ -149,5 +157,5 @@ def configuration(args: RegistryArgs) -> dict[str, Any]:
         "managementState": "Managed",
         "replicas": args.replicas,
         "rolloutStrategy": "Recreate" if alone else "RollingUpdate",
-        "storage": storage,
+        "storage": storage | _NOT_THE_OPERATORS,
     }

@@ -171,6 +171,7 @@ def _summary(node: Node, machine: Machine, checks: NodeChecks) -> pulumi.Output[
         public_ipv4=machine.public_ipv4,
         private_ipv4=machine.private_ipv4,
         **({"ipv6": machine.ipv6} if machine.ipv6 else {}),
-        # A preview may still have what was read before a node was added.
+        # With `--target` the command may be left as it was before a node was added. Else a preview does not know its
+        # output once its stdin changes (pulumi-go-provider, infer/resource.go, markComputed).
         checks=checks.results.apply(lambda found: found.get(node.fqdn, [])),
     )

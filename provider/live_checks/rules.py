@@ -1,8 +1,12 @@
 """What follows from what machines of one role tell: findings, machine by machine. Pure.
 
-Figures: `provider.sizes` for memory and processors. 100 GB of disk, 10 ms for a write, latency and loss between
-machines are what the assisted installer asks for (openshift/assisted-service, hardware requirements); 10 ms for 99 of
-100 writes is what etcd asks for (etcd.io, hardware recommendations).
+Figures of others: `provider.sizes` for memory and processors. 100 GB of disk, 10 ms for a write, and latency and loss
+between machines of one role are what the assisted installer asks for (openshift/assisted-service,
+data/default_hw_requirements.json and thresholdExceededTest in internal/host/validator.go). It asks workers' disks for
+10 ms, too; here only etcd's do. 10 ms for 99 of 100 writes is what etcd asks for (etcd.io, hardware recommendations).
+
+Figures of ours: what firmware keeps of the memory (assisted: 100 MiB and 2 %), and how far clocks may be apart
+(assisted: 4 minutes between machines, which is more than etcd and leases are made for).
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def test_all_of_it_is_there_and_nothing_changes(rack: Project, user: User) -> No
     assert _versions(user) == {"example-operator.v1.0.0": "Succeeded"}
     registry = user("get", _CONFIG)
     (claim,) = user("get", _CLAIMS)["items"]
-    assert registry["spec"]["storage"] == {"pvc": {"claim": claim["metadata"]["name"]}}
+    assert registry["spec"]["storage"] == {"managementState": "Unmanaged", "pvc": {"claim": claim["metadata"]["name"]}}
     assert registry["spec"]["logLevel"] == "Normal", "others' fields stay"
     rack.assert_unchanged("preview", "up")
     rack.make("refresh")  # which finds what operators have said since
@@ -82,7 +82,7 @@ def test_changes_are_made_in_place_and_drift_is_put_right(rack: Project, user: U
     assert "replaced" not in rack.make("up").out
     assert _versions(user)["example-operator.v1.1.0"] == "Succeeded"
     assert user("get", _WIDGET)["spec"] == {"size": 2}
-    assert user("get", _CONFIG)["spec"]["storage"] == {"emptyDir": {}}
+    assert user("get", _CONFIG)["spec"]["storage"] == {"managementState": "Unmanaged", "emptyDir": {}}
     (kept,) = user("get", _CLAIMS)["items"]
     assert "deletionTimestamp" not in kept["metadata"], "images stay"
     other = {"metadata": {"labels": {"example.com/disks": "x", "example.com/own": "y"}}, "spec": {"taints": None}}

@@ -172,7 +172,7 @@ def test_operators_come_when_the_cluster_is_complete_and_one_waits_for_the_other
     assert widget["metadata"]["annotations"] == {"pulumi.com/waitFor": "condition=Ready"}
     configuration = recorder.inputs("image-registry-configuration")
     claim = recorder.inputs("image-registry-claim")["metadata"]["name"]
-    assert configuration["spec"]["storage"] == {"pvc": {"claim": claim}}
+    assert configuration["spec"]["storage"] == {"managementState": "Unmanaged", "pvc": {"claim": claim}}
     assert configuration["spec"]["rolloutStrategy"] == "Recreate"
     for name in ("image-registry-claim", "image-registry-configuration"):
         assert recorder.requests[name].retainOnDelete, "images stay when the setting goes"
@@ -231,6 +231,21 @@ def test_the_keys_of_an_object_store_are_secret() -> None:
         "regionEndpoint": "https://store.example.com",
     }
     assert SECRET not in json.dumps(spec)
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        {"type": "claim"},
+        {"type": "s3", "bucket": "b", "accessKeyId": "AK", "secretAccessKey": SECRET},
+        {"type": "removed"},
+    ],
+    ids=lambda registry: str(registry["type"]),
+)
+def test_the_registrys_operator_is_told_never_to_delete_images(registry: dict[str, Any]) -> None:
+    """It says `Managed` of a temporary volume, and keeps saying so when the storage becomes a claim."""
+    spec = rack_declared(dayTwo={"registry": registry}).inputs("image-registry-configuration")["spec"]
+    assert spec["storage"]["managementState"] == "Unmanaged"
 
 
 def test_nodes_get_the_marks_of_their_role_and_their_own() -> None:
