@@ -22,7 +22,8 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
         for each in held
         if is_control_plane(each) or (each.type == INSTALLATION and each.text("role") == CONTROL_PLANE)
     ]
-    lost = {_hostname(each): each.urn for each in before if each.type in _IDENTITY and _is_lost(each, after)}
+    stay = {_machine(each) for each in resources if each.type in _IDENTITY}
+    lost = {_hostname(each): each.urn for each in before if each.type in _IDENTITY and _machine(each) not in stay}
     again = {_hostname(each): each.urn for each in before if each.type == INSTALLATION and _is_other(each, after)}
     consent = _consent(given)
     for hostname, urn in sorted({**again, **lost}.items()):
@@ -45,10 +46,9 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
         )
 
 
-def _is_lost(old: Resource, after: dict[str, Resource]) -> bool:
-    new = after.get(old.urn)
-    name = _IDENTITY[old.type]
-    return new is None or new.properties.get(name) != old.properties.get(name)
+def _machine(resource: Resource) -> tuple[str, str, object]:
+    """What stays the same as long as it is the same machine. Not its URN: a resource may get another parent (an alias)."""
+    return resource.type, resource.name, resource.properties.get(_IDENTITY[resource.type])
 
 
 def _is_other(old: Resource, after: dict[str, Resource]) -> bool:

@@ -39,6 +39,15 @@ def test_nothing_changes() -> None:
     assert _messages(_control_plane(), _control_plane()) == []
 
 
+def test_a_machine_that_gets_another_parent_stays() -> None:
+    """Its URN is another one then, and the old one an alias."""
+    before = _control_plane()
+    after = [replace(each, urn=each.urn.replace("::", "::metal-ipi:machines:Former$", 1)) for each in before]
+    assert {each.urn for each in before}.isdisjoint(each.urn for each in after)
+    assert _messages(before, after) == []
+    assert len(_messages(before, [_anew(each) for each in after])) == 4
+
+
 def test_a_first_up_takes_nothing_away() -> None:
     assert _messages([], [_anew(each) for each in _control_plane()]) == []
 
