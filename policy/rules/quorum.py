@@ -47,7 +47,7 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
 
 
 def _machine(resource: Resource) -> tuple[str, str, object]:
-    """What stays the same as long as it is the same machine. Not its URN: a resource may get another parent (an alias)."""
+    """What stays as long as it is the same machine. Its URN may not: a resource can get another parent, by an alias."""
     return resource.type, resource.name, resource.properties.get(_IDENTITY[resource.type])
 
 
