@@ -23,6 +23,11 @@ from tests.lab.kubernetes.support import Identities, Servers
 
 Object = dict[str, Any]
 NAMESPACE, OWN = "facility", "metal-ipi-system"
+ALONE = (
+    *(f"{name}=http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")),
+    *(f"{name}=127.0.0.1" for name in ("no_proxy", "NO_PROXY")),
+)
+"""Variables with which a process reaches nothing beyond this system by HTTP: nobody is at that port."""
 _USER = "providers"
 _VERSION = "v1.12.2"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -119,7 +124,7 @@ class Hub:
 
     @contextlib.contextmanager
     def working(self, name: str = "providers", environment: Sequence[str] = ()) -> Generator[Process]:
-        """The providers, with the rights that they ask for and no others."""
+        """The providers, with the rights that they ask for and no others, and some variables besides."""
         command = ["env", *environment, sys.executable, "-m", "metal_ipi.cluster_api", "--kubeconfig"]
         self.metrics = free_port("127.0.0.1")
         figures = ("--metrics-port", str(self.metrics), "--metrics-address", "127.0.0.1")

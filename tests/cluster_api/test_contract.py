@@ -38,14 +38,18 @@ _LEASES = "leases.coordination.k8s.io"
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
-    with hubs.hub(tmp_path_factory.mktemp("hub")) as made, made.working():
+    with hubs.hub(tmp_path_factory.mktemp("hub")) as made, made.working(environment=hubs.ALONE):
         yield made
 
 
 def _settings(name: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """A rack's settings without secrets, and the secrets."""
+    """A rack's settings without secrets, and the secrets. Nobody is where its BMCs are."""
     tree: dict[str, Any] = {**rack(), "clusterName": name}
-    tree["platform"] = {**tree["platform"], "bmc": {"username": "ipi"}}
+    servers = [
+        {**server, "bmc": {**server["bmc"], "address": f"https://127.0.0.{10 + number}:9"}}
+        for number, server in enumerate(tree["platform"]["servers"])
+    ]
+    tree["platform"] = {**tree["platform"], "servers": servers, "bmc": {"username": "ipi"}}
     tree["install"] = {}
     tree["artifacts"] = {key: value for key, value in tree["artifacts"].items() if key != "secretAccessKey"}
     return tree, {
@@ -264,7 +268,7 @@ def test_another_process_takes_over(hub: Hub) -> None:
 
     hub.until(holder, "somebody leads")
     first = holder()
-    with hub.working("second"):
+    with hub.working("second", hubs.ALONE):
         tree, secrets = _settings("waits")
         made.facility(hub, tree, secrets)
         hub.until(lambda: hub.condition(made.FACILITIES, "waits", "Paused")[0] == "False", "the first works on")
