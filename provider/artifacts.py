@@ -11,6 +11,10 @@ nobody has been told a URL. Where a resource `keeps` files, their names come fro
 update has uploaded, and that no later one names, is not known to the state, and is there after the delete. The delete
 lists no directory, because one that is made anew beside it has the same place. Killed while deleting: the next delete
 finds less to do.
+
+Files that are nearly the same stand in the state once, beside what others have instead; what counts are hashes of whole
+texts, so how they are told makes no difference. States of earlier versions have a URL for each file, and not that of
+the place: the next update puts it there, and uploads nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from metal_ipi.provider.alike import rebuilt
 from metal_ipi.provider.artifact_stores import open_store, persistently
 from metal_ipi.provider.artifact_stores.names import sha512, unguessable
 from metal_ipi.provider.errors import InitFailed, ProviderError
@@ -26,7 +31,8 @@ from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceTy
 from metal_ipi.provider.resources.artifacts import ArtifactsArgs
 from metal_ipi.provider.values import UNKNOWN, Secret, Unknown
 
-_PLACE = frozenset({"directory", "urls", "bootUrls"})
+_PLACE = frozenset({"directory", "url", "bootUrl"})
+_TEXTS = frozenset({"files", "like", "derived"})
 
 
 class Artifacts(ResourceType):
@@ -35,7 +41,7 @@ class Artifacts(ResourceType):
     token = "metal-ipi:index:Artifacts"  # noqa: S105 - a type token
     inputs = ArtifactsArgs
     # The contents are in the state's inputs already; diffs compare hashes.
-    hidden_inputs = frozenset({"files"})
+    hidden_inputs = _TEXTS
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}
@@ -44,39 +50,35 @@ class Artifacts(ResourceType):
         flags = (name for name in ("ephemeral", "keeps") if bool(old.get(name)) != bool(new.get(name)))
         changes.update(dict.fromkeys(flags, "update"))
         there: Mapping[str, str] = old.get("hashes") or {}
-        changes.update(_file_changes(there, new.get("files"), keeps=bool(new.get("keeps"))))
+        changes.update(_file_changes(there, _files(new), keeps=bool(new.get("keeps"))))
         # The seed makes the directory; a moved artifact host changes the URLs of what is uploaded there.
-        if (
-            "pathSeed" not in changes
-            and not changes
-            and _urls(context, old["directory"], there) != {key: old.get(key) for key in ("urls", "bootUrls")}
-        ):
+        if not changes and any(old.get(key) != url for key, url in _urls(context, old["directory"]).items()):
             changes["files"] = "update"
         return Changes(changes=changes, replaces=frozenset({"pathSeed"}) & changes.keys())
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
-        files, seed = new.get("files"), new.get("pathSeed")
+        files, seed = _files(new), new.get("pathSeed")
         directory = unguessable(seed, context.urn) if isinstance(seed, str) else UNKNOWN
         if not isinstance(files, Mapping):
-            return _marked({"directory": directory, "hashes": UNKNOWN, "urls": UNKNOWN, "bootUrls": UNKNOWN})
+            return _marked({"directory": directory, "hashes": UNKNOWN, **_urls(context, directory)})
         return _marked(_outputs(context, directory, files))
 
     async def create(self, context: Context, inputs: Values) -> Made:
         directory = unguessable(inputs["pathSeed"], context.urn)
-        await _put(context, directory, inputs["files"])
+        files = _whole(inputs)
+        await _put(context, directory, files)
         return Made(
             id=hashlib.sha256(directory.encode()).hexdigest()[:16],
-            outputs=_marked(_outputs(context, directory, inputs["files"])),
+            outputs=_marked(_outputs(context, directory, files)),
         )
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        directory, files = old["directory"], new["files"]
+        directory, files = old["directory"], _whole(new)
         there: Mapping[str, str] = old.get("hashes") or {}
         outputs = _outputs(context, directory, files)
         if new.get("keeps"):
             outputs["hashes"] = {**there, **outputs["hashes"]}
-            outputs.update(_urls(context, directory, outputs["hashes"]))
-        moved = outputs["urls"] != old.get("urls") and set(outputs["urls"]) == set(old.get("urls") or {})
+        moved = outputs["url"] != _url(old)
         changed = {name: text for name, text in files.items() if moved or there.get(name) != outputs["hashes"][name]}
         await _put(context, directory, changed)
         gone = sorted(there.keys() - outputs["hashes"].keys())
@@ -97,9 +99,8 @@ class Artifacts(ResourceType):
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         hashes: Mapping[str, str] = old.get("hashes") or {}
-        urls: Mapping[str, str] = old.get("urls") or {}
         # A driver that clears up after a killed run knows the inputs only.
-        names = sorted({*hashes, *urls} or {*(old.get("files") or {})})
+        names = sorted({*hashes} | {*(old.get("files") or {})} | {*(old.get("derived") or {})})
         directory = old.get("directory") or unguessable(old["pathSeed"], context.urn)
         await open_store(context.settings.need_artifacts()).delete(directory, names)
 
@@ -111,9 +112,26 @@ async def _put(context: Context, directory: str, files: Mapping[str, str]) -> No
         await persistently(lambda: store.put(directory, contents), context.status.live)
 
 
+def _files(values: Values) -> Mapping[str, Any] | Unknown:
+    """The texts of all files, by name; as far as they are known."""
+    files, derived, like = values.get("files"), values.get("derived") or {}, values.get("like")
+    if not isinstance(files, Mapping) or not isinstance(derived, Mapping) or isinstance(like, Unknown):
+        return UNKNOWN
+    base = files.get(like)
+    told = derived.items()
+    known = {name: rebuilt(base, text) for name, text in told if isinstance(base, str) and isinstance(text, str)}
+    return {**dict.fromkeys(derived, UNKNOWN), **files, **known}
+
+
+def _whole(values: Values) -> Mapping[str, str]:
+    files = _files(values)
+    assert isinstance(files, Mapping), "the plug-in refuses what is not known"
+    return files
+
+
 def _outputs(context: Context, directory: str | Unknown, files: Mapping[str, Any]) -> dict[str, Any]:
     hashes = {name: sha512(text.encode()) if isinstance(text, str) else UNKNOWN for name, text in files.items()}
-    return {"directory": directory, "hashes": hashes, **_urls(context, directory, files)}
+    return {"directory": directory, "hashes": hashes, **_urls(context, directory)}
 
 
 def _marked(outputs: dict[str, Any]) -> dict[str, Any]:
@@ -121,15 +139,18 @@ def _marked(outputs: dict[str, Any]) -> dict[str, Any]:
     return {key: Secret(value) if key in _PLACE else value for key, value in outputs.items()}
 
 
-def _urls(context: Context, directory: str | Unknown, files: Any) -> dict[str, Any]:
-    """Both URL maps; unknown as a whole when the place is."""
+def _urls(context: Context, directory: str | Unknown) -> dict[str, Any]:
+    """Both URLs of the place; unknown as it is."""
     settings = context.settings.artifacts
-    if settings is None or isinstance(directory, Unknown) or not isinstance(files, Mapping):
-        return {"urls": UNKNOWN, "bootUrls": UNKNOWN}
-    return {
-        "urls": {name: f"{settings.base_url}/{directory}/{name}" for name in files},
-        "bootUrls": {name: f"{settings.boot_base_url}/{directory}/{name}" for name in files},
-    }
+    if settings is None or isinstance(directory, Unknown):
+        return {"url": UNKNOWN, "bootUrl": UNKNOWN}
+    return {"url": f"{settings.base_url}/{directory}", "bootUrl": f"{settings.boot_base_url}/{directory}"}
+
+
+def _url(old: Values) -> str | None:
+    """Where files were uploaded to. States of earlier versions have that of each file."""
+    of_files: Mapping[str, str] = old.get("urls") or {}
+    return old.get("url") or next((url.rpartition("/")[0] for url in of_files.values()), None)
 
 
 def _file_changes(hashes: Mapping[str, str], files: Any, *, keeps: bool) -> dict[str, Kind]:

@@ -148,9 +148,9 @@ class MetalIpiProvider(sdk.Provider):
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         item, context = self._type(request.type), self._context(request.urn)
-        old = to_python_map(request.properties)
-        if not old:
+        if not request.properties:
             raise InvalidInputs(f"{request.type} cannot be imported: it can only be refreshed from its own state")
+        old = to_python_map({**request.inputs, **request.properties})
         changed = await item.read(context, request.resource_id, old)
         if changed is None:
             return sdk.ReadResponse()

@@ -71,8 +71,8 @@ class ResourceType(ABC):
     inputs: ClassVar[type[Inputs]]
     """Its inputs, as they are declared."""
     hidden_inputs: ClassVar[frozenset[str]] = frozenset()
-    """Inputs which are left out of the outputs, because they are large or secret. With what is old, `diff`, `preview`
-    and `update` get them all the same; `read` and `delete` do not."""
+    """Inputs which are left out of the outputs, because they are large or secret. With what is old, all operations get
+    them all the same."""
 
     found_by_inputs: ClassVar[bool] = False
     """Whether `delete` finds all that there may be by `Context.identity` and the inputs: where a creation was killed,

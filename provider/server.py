@@ -43,11 +43,12 @@ _OPTIONS = [
 ]
 
 
-def _with_old_inputs(request: Any) -> Any:
-    """What is old, whole: the outputs, and the inputs that are not among them."""
+def _with_old_inputs(outputs: str, request: Any) -> Any:
+    """What is old, whole: the outputs, which the request has by that name, and the inputs that are not among them."""
+    old = getattr(request, outputs).fields
     for name, value in request.old_inputs.fields.items():
-        if name not in request.olds.fields:
-            request.olds.fields[name].CopyFrom(value)
+        if name not in old:
+            old[name].CopyFrom(value)
     return request
 
 
@@ -123,11 +124,11 @@ class Servicer(ProviderServicer):
     CheckConfig = _guarded(ProviderServicer.CheckConfig)
     Configure = _guarded(ProviderServicer.Configure)
     Check = _guarded(ProviderServicer.Check)
-    Diff = _guarded(ProviderServicer.Diff, _with_old_inputs)
+    Diff = _guarded(ProviderServicer.Diff, partial(_with_old_inputs, "olds"))
     Create = _guarded(ProviderServicer.Create)
-    Update = _guarded(ProviderServicer.Update, _with_old_inputs)
+    Update = _guarded(ProviderServicer.Update, partial(_with_old_inputs, "olds"))
     Read = _guarded(ProviderServicer.Read)
-    Delete = _guarded(ProviderServicer.Delete)
+    Delete = _guarded(ProviderServicer.Delete, partial(_with_old_inputs, "properties"))
     Invoke = _guarded(ProviderServicer.Invoke)
 
     async def Attach(self, request: Any, context: Any) -> Any:

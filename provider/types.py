@@ -5,6 +5,7 @@ properties are camelCase. Every resource takes `(name, args, opts)`, `ClusterKey
 of another resource is said in `provider.inputs`.
 """
 
+from metal_ipi.provider.alike import alike
 from metal_ipi.provider.given import Secret
 from metal_ipi.provider.ironic_settings import NOT_OF_IPMI as STEPS_NOT_OF_IPMI
 from metal_ipi.provider.ironic_settings import WIPING as WIPING_STEPS
@@ -143,6 +144,7 @@ __all__ = [
     "SpotMachineArgs",
     "SshReachable",
     "TaintArgs",
+    "alike",
     "cost",
     "initramfs_archive",
 ]

@@ -19,7 +19,7 @@ from metal_ipi.stacks import api_address
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION, Installers, Prepared, archive_of
 from metal_ipi.stacks.service_addresses import announcing_role
-from metal_ipi.stacks.user_data import UserData, of_one, sources
+from metal_ipi.stacks.user_data import UserData, nearly_the_same, of_one, sources
 
 _LIVE = "node.ipxe"
 _BOOTSTRAP_ARCHIVE = "bootstrap.img"
@@ -63,14 +63,14 @@ class BootFiles:
         served = self._artifacts("bootstrap-initrd", _BOOTSTRAP_ARCHIVE, archive)
 
         def render(found: list[Any]) -> str:
-            urls, text = found
+            place, text = found
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
             # So another archive is another script, for a machine is known by the script it boots. The archive has
             # the Ignition's hash, and the authorities that it is fetched by.
             network = installer_arguments(boot, network=self._base.site.network(node))
-            return installer_script(boot, (*network, f"metal-ipi.ignition={digest}"), urls[_BOOTSTRAP_ARCHIVE])
+            return installer_script(boot, (*network, f"metal-ipi.ignition={digest}"), f"{place}/{_BOOTSTRAP_ARCHIVE}")
 
-        return Boot(script=pulumi.Output.all(served.boot_urls, archive).apply(render), always_pxe=True)
+        return Boot(script=pulumi.Output.all(served.boot_url, archive).apply(render), always_pxe=True)
 
     def pool(self, role: Role, name: str, nodes: tuple[Node, ...]) -> PoolBoot:
         """What the machines of a pool boot; `name` is the pool's."""
@@ -117,11 +117,11 @@ class BootFiles:
 
     def _script_urls(self, name: str, files: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Output[str]]:
         seed = self._base.keys.host_key_seed
-        uploaded = Artifacts(name, ArtifactsArgs(files=files, path_seed=seed), self._base.ours)
+        uploaded = Artifacts(name, nearly_the_same(pulumi.Output.all(**files), seed), self._base.ours)
 
         def url(file: str) -> pulumi.Output[str]:
             # Whoever has the URL can read the script; it names what is elsewhere, and previews may show it.
-            return pulumi.Output.unsecret(uploaded.boot_urls.apply(lambda urls: urls[file]))
+            return pulumi.Output.unsecret(uploaded.boot_url.apply(lambda place: f"{place}/{file}"))
 
         return {file: url(file) for file in files}
 

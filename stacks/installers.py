@@ -19,9 +19,9 @@ from metal_ipi.components.endpoints import machine_config_access
 from metal_ipi.components.install.bootstrap import MASKED
 from metal_ipi.components.machines.contract import Machine
 from metal_ipi.components.machines.node import Node
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import (
     Artifacts,
-    ArtifactsArgs,
     ArtifactsPlace,
     ClusterCredentials,
     InstallationArgs,
@@ -31,7 +31,7 @@ from metal_ipi.provider.types import (
     LiveSystemArgs,
 )
 from metal_ipi.stacks.base import Base
-from metal_ipi.stacks.user_data import of_one, sources
+from metal_ipi.stacks.user_data import nearly_the_same, of_one, sources
 
 BOOTSTRAP_IGNITION = "bootstrap.ign"
 """The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
@@ -134,7 +134,7 @@ class Installers:
         prepared: Mapping[Node, Prepared],
         *,
         credentials: ClusterCredentials,
-        checks: Mapping[Node, pulumi.Input[str]],
+        expected: Mapping[Node, pulumi.Input[Mapping[str, str]]],
         after: Mapping[Node, Sequence[pulumi.Resource]],
     ) -> PoolInstallation:
         """Install the machines of a pool.
@@ -142,7 +142,7 @@ class Installers:
         Args:
             prepared: what installs them.
             credentials: the cluster that they belong to.
-            checks: the script that checks each of them.
+            expected: what each of them must be.
             after: what must be done before one is installed.
         """
         machines = pool.machines
@@ -154,7 +154,7 @@ class Installers:
                 prepared[node],
                 pool=name,
                 members=members,
-                check=checks[node],
+                expected=expected[node],
                 credentials=credentials,
             )
             for node, machine in machines.items()
@@ -171,12 +171,13 @@ class Installers:
         *,
         pool: str,
         members: Sequence[str],
-        check: pulumi.Input[str],
+        expected: pulumi.Input[Mapping[str, str]],
         credentials: ClusterCredentials,
     ) -> InstallationArgs:
         settings, access, platform = self._settings, self._base.access, self._base.platform
         artifacts, system, rules = self._boot.artifacts, prepared.system, settings.reprovision
         own, delivered = settings.of_machine(node.name), platform.delivers_user_data
+        told = coming_from  # the machine and its files stand behind all else that there is
         bootstraps = settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0
         return InstallationArgs(
             platform=platform.kind,
@@ -186,32 +187,32 @@ class Installers:
             role=node.role,
             pool=pool,
             cluster=settings.domain,
-            generation=system.generation,
+            generation=told(system.generation),
             runs=InstalledSystemArgs(
                 release=artifacts.release,
-                kernel_arguments=system.shown.apply(lambda shown: list(shown["kernelArguments"])),
+                kernel_arguments=told(system.shown.apply(lambda shown: list(shown["kernelArguments"]))),
                 consoles=list(consoles(self._boot)),
-                ignition=system.shown.apply(lambda shown: str(shown["ignition"])),
+                ignition=told(system.shown.apply(lambda shown: str(shown["ignition"]))),
                 install_device=settings.install_device(node.name).rules,
                 installation=own.installation,
-                network=system.shown.apply(lambda shown: str(shown["network"])),
+                network=told(system.shown.apply(lambda shown: str(shown["network"]))),
             ),
-            address=machine.public_ipv4,
-            addresses=[machine.public_ipv4, machine.private_ipv4],
-            host_key=access.public_host_key(node.fqdn),
-            live_host_key=access.public_host_key(installer.live_name(node.fqdn)),
-            private_key=access.private_key,
+            address=told(machine.public_ipv4),
+            addresses=[told(machine.public_ipv4), told(machine.private_ipv4)],
+            host_key=told(access.public_host_key(node.fqdn)),
+            live_host_key=told(access.public_host_key(installer.live_name(node.fqdn))),
+            private_key=told(access.private_key),
             live=LiveSystemArgs(
                 kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
                 initramfs=LiveFileArgs(url=artifacts.initramfs.url, sha256=artifacts.initramfs.sha256),
-                config=prepared.config,
+                config=LiveFileArgs(url=told(prepared.config.url), sha256=told(prepared.config.sha256)),
                 arguments=prepared.arguments,
             ),
             mac=own.mac,
-            script=prepared.script,
+            script=told(prepared.script),
             chain=None if delivered else site.chain_script(),
-            user_data=system.pointer if delivered else None,
-            ipxe_script_url=prepared.script_url,
+            user_data=told(system.pointer) if delivered else None,
+            ipxe_script_url=None if prepared.script_url is None else told(prepared.script_url),
             artifacts=list(prepared.places),
             ordered=delivered,
             consent={node.name, node.hostname}.intersection(rules.consent) != set(),
@@ -221,11 +222,16 @@ class Installers:
             accept="empty" if own.accept == "empty" else "wipe",
             max_unavailable=rules.max_unavailable,
             members=members,
-            credentials=credentials,
+            credentials=ClusterCredentials(
+                url=told(credentials.url),
+                ca_pem=told(credentials.ca_pem),
+                client_cert_pem=told(credentials.client_cert_pem),
+                client_key_pem=told(credentials.client_key_pem),
+            ),
             drain_timeout_seconds=rules.drain_timeout,
             pre_reboot_commands=list(rules.pre_reboot_commands),
             pxe_commands=list(rules.pxe_commands),
-            check=check,
+            expected=told(expected),
             log_directory=access.log_directory,
             timeout_seconds=settings.timeouts.machines_reachable + bootstraps,
             valid_hours=self._install.valid_hours,
@@ -245,8 +251,10 @@ class Installers:
         )
 
     def _artifacts(self, name: str, files: Mapping[str, pulumi.Output[str]]) -> Artifacts:
-        seed = self._base.keys.host_key_seed
-        return Artifacts(name, ArtifactsArgs(files=files, path_seed=seed, ephemeral=True), self._base.ours)
+        texts = pulumi.Output.all(**files)
+        return Artifacts(
+            name, nearly_the_same(texts, self._base.keys.host_key_seed, ephemeral=True), self._base.ours
+        )
 
     def _live_config(self, node: Node, system: System) -> pulumi.Output[str]:
         """The Ignition of the live system that installs a machine."""
@@ -293,7 +301,7 @@ class Installers:
         self, node: Node, system: System, uploaded: Artifacts, served: Artifacts, archive: pulumi.Output[str]
     ) -> Prepared:
         arguments = installer_arguments(self._boot, network=self._base.site.network(node))
-        url = served.boot_urls.apply(lambda urls: urls[_archive(node)])
+        url = served.boot_url.apply(lambda place: f"{place}/{_archive(node)}")
         digest = archive.apply(lambda text: hashlib.sha256(text.encode()).hexdigest())
         places = [_place(uploaded, _file(node)), _place(served, _archive(node))]
         if self._bootstrap is not None:

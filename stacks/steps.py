@@ -132,7 +132,7 @@ def installation(
         pool.pool,
         pool.boot.prepared,
         credentials=cluster_credentials(dns, base.assets),
-        checks={node: each.apply(node_check.script) for node, each in expected.items()},
+        expected={node: each.apply(node_check.variables) for node, each in expected.items()},
         after=after,
     )
 

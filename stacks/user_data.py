@@ -12,7 +12,7 @@ from metal_ipi.components.boot import ignition, node_image
 from metal_ipi.components.boot.host_keys import HostKey, host_key, unguessable
 from metal_ipi.components.endpoints import bgp_routes, kube_vip, machine_config_access
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import Artifacts, ArtifactsArgs
+from metal_ipi.provider.types import Artifacts, ArtifactsArgs, alike
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.sections.api_address import KubeVip
 
@@ -45,8 +45,10 @@ class UserData:
         files = pulumi.Output.all(name, common).apply(lambda found: {str(found[0]): found[1]})
         args = ArtifactsArgs(files=files, path_seed=self._base.keys.host_key_seed, keeps=True)
         uploaded = Artifacts(f"{pool}-ignition", args, self._base.ours)
-        found = pulumi.Output.all(name, uploaded.urls, uploaded.boot_urls, uploaded.hashes)
-        shared = found.apply(lambda where: self._common(*(each[where[0]] for each in where[1:])))
+        found = pulumi.Output.all(name, uploaded.url, uploaded.boot_url, uploaded.hashes)
+        shared = found.apply(
+            lambda where: self._common(f"{where[1]}/{where[0]}", f"{where[2]}/{where[0]}", where[3][where[0]])
+        )
         return {node: self._own(node, shared, of_one(identities, node.hostname)) for node in nodes}
 
     def _common(self, url: str, boot_url: str, digest: str) -> ignition.Source:
@@ -182,7 +184,7 @@ class UserData:
         def files(seed: str) -> Mapping[str, str]:
             return {_identity_file(seed, node): ignition.identity(self._host_key(seed, node)) for node in nodes}
 
-        uploaded = Artifacts("identities", ArtifactsArgs(files=seed.apply(files), path_seed=seed), self._base.ours)
+        uploaded = Artifacts("identities", nearly_the_same(seed.apply(files), seed), self._base.ours)
         return pulumi.Output.all(sources(uploaded), seed).apply(
             lambda found: {node.hostname: found[0][_identity_file(found[1], node)] for node in nodes}
         )
@@ -203,10 +205,24 @@ class UserData:
         )
 
 
+def nearly_the_same(
+    texts: pulumi.Output[Mapping[str, str]], seed: pulumi.Output[str], *, ephemeral: bool = False
+) -> ArtifactsArgs:
+    """Files of machines, which differ by a few words: the state has one of them, and the words of the others."""
+    told = pulumi.Output.secret(texts).apply(alike)
+    return ArtifactsArgs(
+        files=told.apply(lambda found: found[0]),
+        like=told.apply(lambda found: next(iter(found[0]))),
+        derived=told.apply(lambda found: found[1]),
+        path_seed=seed,
+        ephemeral=ephemeral,
+    )
+
+
 def sources(uploaded: Artifacts) -> pulumi.Output[dict[str, ignition.Source]]:
     """Where each file is."""
-    return pulumi.Output.all(uploaded.urls, uploaded.hashes).apply(
-        lambda found: {name: ignition.Source(url=url, hash=found[1][name]) for name, url in found[0].items()}
+    return pulumi.Output.all(uploaded.url, uploaded.hashes).apply(
+        lambda found: {name: ignition.Source(url=f"{found[0]}/{name}", hash=each) for name, each in found[1].items()}
     )
 
 

@@ -13,6 +13,8 @@ import pulumi
 from pulumi.runtime import mocks, settings
 from pulumi.runtime import stack as runtime_stack
 
+from metal_ipi.provider.alike import rebuilt
+
 _STACK = "pulumi:pulumi:Stack"
 Answer = Callable[[pulumi.runtime.MockResourceArgs], Mapping[str, Any]]
 
@@ -72,8 +74,9 @@ class Recorder(mocks.Mocks):
         return f"{'$'.join(reversed(types))}::{name}"
 
     def inputs(self, name: str) -> dict[str, Any]:
-        """The inputs of the one resource of that name, without the marks of secrets."""
-        return plain(self.one(name).inputs)
+        """The inputs of the one resource of that name, without the marks of secrets; files are whole."""
+        found = plain(self.one(name).inputs)
+        return {**found, "files": whole_files(found)} if "derived" in found else found
 
     def one(self, name: str) -> pulumi.runtime.MockResourceArgs:
         """The one resource of that name that is no component."""
@@ -165,6 +168,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return plain(value["value"]) if _SIGNATURE in value else {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+def whole_files(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of an `Artifacts`, by name."""
+    files, derived = (plain(inputs.get(key)) or {} for key in ("files", "derived"))
+    return {**files, **{name: rebuilt(files[plain(inputs["like"])], told) for name, told in derived.items()}}
 
 
 def is_secret(value: Any) -> bool:

@@ -21,7 +21,7 @@ _ROOMS = ("binaries", "cluster_api", "components", "lab", "metal_ipi", "policy",
 _DOORS = {
     "binaries": (),
     "cluster_api": ("components", "provider", "stacks"),
-    "components": ("provider.types",),
+    "components": ("provider.node_check", "provider.types"),
     "stacks": ("components", "provider.lexicon_services", "provider.types"),
     "metal_ipi": ("components", "provider", "stacks"),  # what other programs see
     "tools": ("binaries", "policy", "stacks"),  # the lab is run as a command

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metal_ipi.components.checks.node_check import CheckOutputError, parse, script_of
+from metal_ipi.provider.node_check import CheckOutputError, parse, script_of
 
 if TYPE_CHECKING:
     import asyncssh

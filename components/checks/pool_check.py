@@ -15,7 +15,8 @@ import pulumi_command as command
 
 from metal_ipi.components import drivers
 from metal_ipi.components.checks import driver
-from metal_ipi.components.checks.node_check import DIGEST, Expectation, parse, variables
+from metal_ipi.components.checks.node_check import Expectation, variables
+from metal_ipi.provider.node_check import DIGEST, parse
 from metal_ipi.provider.types import Secret
 
 TOGETHER = 25

@@ -174,7 +174,8 @@ class BootstrapRemoval(pulumi.ComponentResource):
                 drain_seconds=args.drain_seconds,
                 artifacts_directory=args.ignition.directory,
                 artifacts_files=list(args.ignition_files),
-                triggers=[args.ignition.urls],  # files that moved were uploaded again
+                # Files that moved were uploaded again.
+                triggers=[args.ignition.url.apply(lambda url: {name: f"{url}/{name}" for name in args.ignition_files})],
             ),
             pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
         )

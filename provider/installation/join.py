@@ -12,6 +12,7 @@ from metal_ipi.provider.installation.install import Installer, Pace
 from metal_ipi.provider.installation.machine import Installed
 from metal_ipi.provider.installation.node_object import NodeObject
 from metal_ipi.provider.installation.nodes import Cluster
+from metal_ipi.provider.node_check import script_of
 from metal_ipi.provider.status import Status
 
 
@@ -44,11 +45,11 @@ async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> N
     backoff = pace.looks(job.timeout_seconds)
     while True:
         before = await runs_from_disk(job, installer, status, pace)
-        if job.check is None:
+        if not job.expected:
             return
         await status.live(f"checking {job.hostname}")
         try:
-            await run(job.installed, job.access(job.installed), "bash -s", job.check, timeout=pace.commands)
+            await run(job.installed, job.access(job.installed), "bash -s", script_of(job.expected), timeout=pace.commands)
         except CommandFailed as error:
             await backoff.pause()
             if backoff.over or await installer.watch() == before:

@@ -38,6 +38,12 @@ class Installation(ResourceType):
 
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
     inputs = Job
+    # In the state's inputs already. What it runs stays with what was made: inputs tell what it should run, where it is
+    # left as it is.
+    hidden_inputs = frozenset(
+        {"artifacts", "chain", "credentials", "expected", "live", "liveChecks", "members", "preRebootCommands"}
+        | {"privateKey", "pxeCommands", "script", "userData"}
+    )
     found_by_inputs = True
 
     def __init__(

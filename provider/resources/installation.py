@@ -157,8 +157,9 @@ class InstallationArgs(Inputs):
     pxe_commands: GivenList[Secret[str]] = default(())
     """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
     has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
-    check: Given[str | None] = default()
-    """Shell script run on the node once it is installed again, before it takes pods; anything but 0 ends the roll."""
+    expected: Annotated[GivenMap[str], LEFT_OUT] = default({})
+    """What the node must be once it is installed again, before it takes pods: variables of `provider/node_check.sh`.
+    Where it is anything else, the roll ends. None: it is not checked."""
     log_directory: Given[AbsolutePath | None] = default()
     """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
     timeout_seconds: Given[Seconds] = default(3600)

@@ -14,7 +14,8 @@ import pytest
 
 from metal_ipi.components.boot.installer import marker
 from metal_ipi.components.checks import node_check
-from metal_ipi.components.checks.node_check import CheckOutputError, Expectation, parse, script
+from metal_ipi.components.checks.node_check import Expectation, variables
+from metal_ipi.provider.node_check import CheckOutputError, parse, script_of
 from tests import golden
 from tests.components.install_machine import Root
 
@@ -82,7 +83,7 @@ class Node(Root):
         inside = " && ".join([*mounts, f"exec chroot {root} /bin/sh -s"])
         return subprocess.run(
             ["unshare", "-Urm", "sh", "-c", inside],
-            input=script(expectation),
+            input=script_of(variables(expectation)),
             capture_output=True,
             text=True,
             check=False,
@@ -102,12 +103,12 @@ def _statuses(output: str) -> dict[str, tuple[str, str]]:
 
 
 def test_the_script_is_the_expectations_and_the_checks() -> None:
-    golden.check("node-check.sh", script(_EXPECTATION))
+    golden.check("node-check.sh", script_of(variables(_EXPECTATION)))
 
 
 def test_what_is_expected_cannot_become_a_command() -> None:
     hostile = dataclasses.replace(_EXPECTATION, hostname="x; touch /gone '$(id)'", kernel_arguments=("a='b'",))
-    lines = script(hostile).splitlines()
+    lines = script_of(variables(hostile)).splitlines()
     assert shlex.split(lines[0]) == ["EXPECTED_HOSTNAME=x; touch /gone '$(id)'"]
     assert shlex.split(lines[6]) == ["EXPECTED_KERNEL_ARGUMENTS=a='b'"]
 

@@ -25,7 +25,7 @@ from lab.openshift.real import RELEASE
 from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.stacks.program import main
 from tests.conformance import ignition
-from tests.mocks import Recorder, config_text, plain, run
+from tests.mocks import Recorder, config_text, plain, run, whole_files
 from tests.stacks.answers import ANSWERS, CALLS, SEED, commands, settings, stack_file
 from tests.stacks.rack import SERVERS, rack_text
 
@@ -229,12 +229,11 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
         return {"stdout": done.stdout, "stderr": done.stderr}
 
     def upload(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
-        texts = {str(file): str(text) for file, text in plain(args.inputs["files"]).items()}
-        urls = {file: f"https://boot.test/{args.name}/{file}" for file in texts}
-        uploads.update({urls[file]: text for file, text in texts.items()})
+        texts, url = whole_files(args.inputs), f"https://boot.test/{args.name}"
+        uploads.update({f"{url}/{file}": text for file, text in texts.items()})
         return {
-            "urls": urls,
-            "bootUrls": urls,
+            "url": url,
+            "bootUrl": url,
             "hashes": {file: f"sha512-{hashlib.sha512(text.encode()).hexdigest()}" for file, text in texts.items()},
             "directory": args.name,
         }

@@ -126,12 +126,12 @@ class Resource:
         return self.state
 
     async def refresh(self) -> None:
-        request = sdk.ReadRequest(self.urn, self.id, to_wire_map(self.state), {})
+        request = sdk.ReadRequest(self.urn, self.id, to_wire_map(self.state), to_wire_map(self.inputs))
         answer = await self.harness.provider.read(request)
         self.id, self.state = answer.resource_id or "", to_python_map(answer.properties)
 
     async def delete(self) -> None:
-        await self.harness.provider.delete(sdk.DeleteRequest(self.urn, self.id, to_wire_map(self.state), 0))
+        await self.harness.provider.delete(sdk.DeleteRequest(self.urn, self.id, self.old, 0))
 
 
 def settings_of(**config: Any) -> Settings:

@@ -142,7 +142,7 @@ class Site:
             "members": [node_of(each.name) for each in self.machines],
             "credentials": self.cluster.spec(),
             "drainTimeoutSeconds": 10,
-            "check": "look-around",
+            "expected": {"EXPECTED_HOSTNAME": "look-around"},
             "timeoutSeconds": 240,
             **more,
         }

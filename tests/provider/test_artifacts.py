@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from metal_ipi.provider.alike import alike
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 from tests.provider import ssh_servers as ssh
@@ -36,11 +37,11 @@ async def test_whole_life(tmp_path: Path, artifact_host: dict[str, Any]) -> None
     assert sorted(path.name for path in folder.iterdir()) == ["boot.ign", "node.ign"]
     assert (folder / "boot.ign").read_text() == "one"
     assert state["hashes"]["boot.ign"] == "sha512-" + hashlib.sha512(b"one").hexdigest()
-    assert state["urls"]["boot.ign"] == f"https://boot.facility.test/artifacts/{state['directory']}/boot.ign"
-    assert state["bootUrls"]["boot.ign"].startswith("http://boot.facility.test/")
+    assert state["url"] == f"https://boot.facility.test/artifacts/{state['directory']}"
+    assert state["bootUrl"].startswith("http://boot.facility.test/")
     assert "files" not in state
     # What a preview can tell without touching anything, it tells.
-    assert previewed["urls"] == state["urls"] and has_unknown(previewed["hashes"]["node.ign"])
+    assert previewed["url"] == state["url"] and has_unknown(previewed["hashes"]["node.ign"])
 
     second = inputs(boot_ign="one", new_ign="three")
     assert await it.changes(inputs(boot_ign="one", node_ign="two")) == []
@@ -62,13 +63,45 @@ async def test_files_that_machines_still_fetch_are_kept_until_the_end(
     folder = tmp_path / "artifacts" / (await it.up(first))["directory"]
     assert await it.changes(second) == ['files["b.ign"]']
     state = await it.up(second)
-    assert sorted(state["hashes"]) == sorted(state["urls"]) == ["a.ign", "b.ign"]
+    assert sorted(state["hashes"]) == ["a.ign", "b.ign"]
     assert await it.changes(second) == [] and await it.changes(first) == []
     (folder / "a.ign").unlink()
     await it.refresh()
-    assert await it.changes(second) == ["files"], "nothing makes it again, and nothing fails"
-    await it.up(second)
-    assert [path.name for path in folder.iterdir()] == ["b.ign"] and await it.changes(second) == []
+    assert await it.changes(second) == [], "nothing makes it again, and nothing fails"
+    assert [path.name for path in folder.iterdir()] == ["b.ign"]
+    await it.delete()
+    assert list((tmp_path / "artifacts").iterdir()) == []
+
+
+async def test_files_that_are_nearly_the_same_are_uploaded_whole(
+    tmp_path: Path, artifact_host: dict[str, Any]
+) -> None:
+    it = await resource(artifact_host)
+    texts = {f"{name}.ign": f"{'first ' * 9}{name}{' second' * 9}{name}" for name in ("a", "b", "c")}
+    state = await it.up({"files": texts, "pathSeed": SEED})
+    folder = tmp_path / "artifacts" / state["directory"]
+    written = {name: (folder / name).stat().st_mtime_ns for name in texts}
+    files, derived = alike(texts)
+    assert sum(map(len, derived.values())) < len(texts["b.ign"])
+    told = {"files": files, "like": "a.ign", "derived": derived, "pathSeed": SEED}
+    assert await it.changes(told) == [], "they are told in another way, and are the same"
+    # A version that knew nothing of it kept a URL of each file.
+    it.state = {key: state[key] for key in state if key not in ("url", "bootUrl")}
+    it.state["urls"] = {name: f"{state['url']}/{name}" for name in texts}
+    assert await it.changes(told) == ["files"]
+    assert (await it.up(told))["url"] == state["url"]
+    assert {name: (folder / name).stat().st_mtime_ns for name in texts} == written, "nothing is uploaded for that"
+    assert "derived" not in it.state and it.state["hashes"] == state["hashes"]
+    other = alike({**texts, "b.ign": "another"})[1]
+    assert await it.changes({**told, "derived": other}) == ['files["b.ign"]']
+    await it.up({**told, "derived": other})
+    assert [(folder / name).read_text() for name in texts] == [texts["a.ign"], "another", texts["c.ign"]]
+    assert await it.check({**told, "like": "x.ign", "derived": {"a.ign": "[]", "b/": "[]"}}) == [
+        'derived["b/"] is no plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot',
+        "like must be the name of one of `files`: `derived` has what others have instead of it",
+        'derived["a.ign"] is one of `files` already',
+    ]
+    assert await it.check({**told, "derived": {"b.ign": "[[0,4000]]"}}) != []
     await it.delete()
     assert list((tmp_path / "artifacts").iterdir()) == []
 

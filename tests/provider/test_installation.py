@@ -254,7 +254,7 @@ async def test_previews(site: Site) -> None:
         **inputs,
         "generation": OLD,
         "validHours": 2,
-        "check": "other",
+        "expected": {"EXPECTED_HOSTNAME": "other"},
         "script": "#!ipxe\nkernel other",
         "timeoutSeconds": 9,
     }

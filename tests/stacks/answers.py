@@ -47,10 +47,10 @@ def _artifacts(args: pulumi.runtime.MockResourceArgs) -> dict[str, Any]:
     files = plain(args.inputs.get("files"))
     if not isinstance(files, dict):  # a preview may not know them, and then knows nothing
         return {}
-    names = list(files)
+    names = [*files, *(plain(args.inputs.get("derived")) or {})]
     return {
-        "urls": {name: f"https://boot.test/x/{name}" for name in names},
-        "bootUrls": {name: f"http://boot.test/x/{name}" for name in names},
+        "url": "https://boot.test/x",
+        "bootUrl": "http://boot.test/x",
         "hashes": {name: "sha512-" + "0" * 128 for name in names},
         "directory": "x",
     }
