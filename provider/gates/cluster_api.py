@@ -84,11 +84,15 @@ def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer], deployme
     obstacles = list(_obstacles(parts))
     pending = next((stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"), None)
     if pending is not None:
-        told = [why for _, _, why in obstacles] or [_one_line(conditions.get(pending, {}).get("message"))]
+        told = (
+            [why for _, _, why in obstacles]
+            or [*_unseen(parts)]
+            or [_one_line(conditions.get(pending, {}).get("message"))]
+        )
         return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, told))}")
     # A cluster that stands is Available while it is changed.
     refused = [why for _, reason, why in obstacles if reason.endswith(REFUSED)]
-    left = [*refused, *_unseen(parts), *_unequal(deployments)]
+    left = [*refused, *_unseen(parts), *_unfinished(parts), *_unequal(deployments)]
     if left:
         return Observation(passed=False, text="; ".join(left))
     return Observation(passed=True, text=f"Cluster {name} is Available")
@@ -100,15 +104,27 @@ def _main(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return found.get("Ready") or found.get("Available") or {}
 
 
-def _unseen(parts: Mapping[str, Answer]) -> Iterator[str]:
-    """Each object of ours that was changed, and of which our providers have not said anything since."""
+def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str]:
+    """Each object of ours that was changed, and of which our providers have not said anything since; with `never`, only
+    those of which they have not said anything yet."""
     for kind, answer in parts.items():
         if answer.problem:
             yield f"{kind}: {answer.problem}"
         for item in answer.body.get("items") or ():
             metadata, observed = item["metadata"], _main(item).get("observedGeneration") or 0
-            if observed < (metadata.get("generation") or 0) and not metadata.get("deletionTimestamp"):
+            if never and not observed:
+                yield f"{kind} {metadata['name']}: our providers have not looked at it yet; do they run on the hub?"
+            elif not never and observed < (metadata.get("generation") or 0) and not metadata.get("deletionTimestamp"):
                 yield f"{kind} {metadata['name']} was changed, and our providers have not looked at it since"
+
+
+def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:
+    """Each control plane that does not say that nothing of its cluster is left to be done: nodes to be checked, for
+    example."""
+    for item in parts["OpenShiftControlPlane"].body.get("items") or ():
+        told = conditions_of(item).get("AsDeclared", {})
+        if told.get("status") != "True":
+            yield f"OpenShiftControlPlane {item['metadata']['name']}: AsDeclared: {_one_line(told.get('message'))}"
 
 
 def _unequal(deployments: Answer) -> Iterator[str]:

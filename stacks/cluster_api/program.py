@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 
 from metal_ipi.components.cluster_api.cluster import ManagedCluster, ManagedClusterArgs
-from metal_ipi.components.cluster_api.objects import API_PORT, Wanted
+from metal_ipi.components.cluster_api.objects import Wanted
 from metal_ipi.provider.types import Provider, ProviderArgs
 from metal_ipi.stacks.cluster_api.settings import without_secrets
 from metal_ipi.stacks.sections.base import REHEARSAL
@@ -39,9 +39,15 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
             "domain": settings.domain,
             "version": settings.openshift_version,
         },
-        "api": {"url": f"https://api.{settings.domain}:{API_PORT}"},
+        **{name: pulumi.Output.unsecret(_of(cluster, name)) for name in ("api", "bootstrap", "nodes")},
         "kubeconfig": cluster.kubeconfig,
+        "kubeadminPassword": _of(cluster, "kubeadminPassword"),
     }
+
+
+def _of(cluster: ManagedCluster, name: str) -> pulumi.Output[Any]:
+    """One of the outputs that the stack would have without a hub."""
+    return cluster.outputs.apply(lambda found: found.get(name))
 
 
 def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:
