@@ -86,7 +86,7 @@ class Facility:
         self._call("hub", *self._state, what="the hub could not be started")
 
     def cluster_api(self, providers: Path) -> None:
-        """Install Cluster API in the hub that runs, and the providers of a folder (see lab/cluster_api/providers.py)."""
+        """Install Cluster API in the hub that runs, and a folder's providers (see lab/cluster_api/providers.py)."""
         self._call(
             *("cluster-api", *self._state, "--providers", str(providers)), what="Cluster API could not be installed"
         )

@@ -17,7 +17,7 @@ from pulumi_kubernetes.core import v1 as core
 
 from metal_ipi.components.cluster_api.objects import Object, Wanted, objects, outputs_secret
 from metal_ipi.components.install.assets import credentials
-from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, Secret
+from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, GateLogs, Secret
 
 _LOST_FOR_GOOD = frozenset({"Namespace", "Secret", "MetalIpiCluster", "OpenShiftControlPlane", "Cluster"})
 """Kinds of which none can go without the cluster, or what gives its machines back."""
@@ -36,6 +36,8 @@ class ManagedClusterArgs:
     """Secret settings, by path: `platform.servers.0.bmc.password`."""
     timeout_seconds: float
     """How long the cluster may take until it is available."""
+    log_directory: str
+    """Where what the providers gathered of machines is put when a step fails; absolute."""
     protect: bool = True
     """Whether the objects that hold the cluster may neither be deleted nor replaced."""
 
@@ -70,6 +72,7 @@ class ManagedCluster(pulumi.ComponentResource):
                     credentials=_credentials(kubeconfig),
                     namespace=args.wanted.namespace,
                     cluster=args.wanted.name,
+                    logs=GateLogs(directory=args.log_directory),
                 ),
                 timeout_seconds=args.timeout_seconds,
                 triggers=[digest(objects(args.wanted))],
