@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from binaries.errors import ProgramMissing
 from lab.bmc import names
@@ -75,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--day-two", action="store_true", help=text)
     add("down", _down, "stop the lab, remove it, and prove that nothing is left")
     add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
-    add("cluster-api", _cluster_api, "install Cluster API's core controllers in the hub")
+    cluster_api = add("cluster-api", _cluster_api, "install Cluster API in the hub: the core, and providers if given")
+    cluster_api.add_argument("--providers", metavar="DIR", type=Path, help="more (see lab/cluster_api/providers.py)")
     add("hub-down", _hub_down, "stop the hub, remove it, and prove that nothing is left")
     add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
     add("status", _status, "say which services run")
@@ -161,7 +163,7 @@ def _hub(arguments: argparse.Namespace) -> int:
 def _cluster_api(arguments: argparse.Namespace) -> int:
     from lab.cluster_api import control
 
-    return control.install(Layout.of(arguments.state), _say)
+    return control.install(Layout.of(arguments.state), _say, arguments.providers)
 
 
 def _hub_down(arguments: argparse.Namespace) -> int:

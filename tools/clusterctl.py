@@ -10,9 +10,11 @@ are their definitions.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -24,6 +26,7 @@ import yaml
 
 from tools import stackfile
 from tools.errors import StackError
+from tools.facility import Facility
 from tools.layout import ROOT
 from tools.program import import_from
 
@@ -43,6 +46,8 @@ _LABEL = "cluster.x-k8s.io/provider"
 _CONTRACT = "v1beta2"
 _IMAGE = re.compile(r"(?P<registry>[a-z0-9][A-Za-z0-9._:/-]*)/[a-z0-9][a-z0-9._-]*(:[\w.-]+|@sha256:[0-9a-f]{64})")
 _USER = 65532
+_REQUIREMENTS = ROOT / "requirements-image.txt"
+"""Everything that an image of the providers has of the Python package index, pinned."""
 
 
 def version() -> str:
@@ -117,6 +122,31 @@ def write(folder: Path, image: str) -> None:
     (folder / "clusterctl.yaml").write_text(yaml.safe_dump(configuration(folder, of), sort_keys=False))
 
 
+def give_to_lab(facility: Facility) -> None:
+    """Have the lab's hub run the providers as they are here. Where it does, nothing is done. Raises LabError."""
+    folder = facility.layout.lab / "hub" / "providers"
+    done, now = folder / "given", _made_of()
+    if done.exists() and done.read_text() == now:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "metal_ipi", folder / "python" / "metal_ipi", ignore=shutil.ignore_patterns("__pycache__"))
+    write(folder, f"{NAME}.invalid/{NAME}:{version()}")  # the lab names its own
+    shutil.copy(_REQUIREMENTS, folder)
+    image = {"name": NAME, "module": "metal_ipi.cluster_api", "requirements": _REQUIREMENTS.name}
+    (folder / "image.json").write_text(json.dumps(image))
+    facility.cluster_api(folder)
+    done.write_text(now)
+
+
+def _made_of() -> str:
+    """A hash of all that the providers in the lab's hub follow from."""
+    digest = hashlib.sha256(_REQUIREMENTS.read_bytes())
+    for room in ("cluster_api", "components", "lab", "metal_ipi", "provider", "stacks", "tools"):
+        for path in sorted(each for each in (ROOT / room).rglob("*") if each.is_file() and each.suffix != ".pyc"):
+            digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 def variables(document: Mapping[str, Any]) -> dict[str, str]:
     """clusterctl's variables of a stack file, by name. Secrets are not among them."""
     import_from(ROOT)
@@ -149,6 +179,7 @@ def _deployment(image: str, account: str) -> Object:
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
+        "readinessProbe": {"httpGet": {"path": "/metrics", "port": "metrics"}, "periodSeconds": 2},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
     }

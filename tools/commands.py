@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tools import choices, engine, nmstate, stackfile
+from tools import choices, clusterctl, engine, nmstate, stackfile
 from tools.choices import Asked
 from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
@@ -245,11 +245,14 @@ def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: b
     assert wanted is not None, "a stack of the lab"
     engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
     facility = Facility(layout=layout)
-    hub = hub or stackfile.is_hub(document) or stackfile.hub_of(document) is not None
+    managed = stackfile.is_managed(document)
+    hub = hub or managed or stackfile.is_hub(document) or stackfile.hub_of(document) is not None
     facility.setup(wanted, hub=hub)
     facts = facility.up(wanted)
     if hub:
         facility.hub()
+    if managed:
+        clusterctl.give_to_lab(facility)
     facility.reserve(stackfile.reservations(document))
     return facts["machines"], wanted.installer
 

@@ -85,6 +85,12 @@ class Facility:
         """Start the hub in the lab that runs, or find it running."""
         self._call("hub", *self._state, what="the hub could not be started")
 
+    def cluster_api(self, providers: Path) -> None:
+        """Install Cluster API in the hub that runs, and a folder's providers (see lab/cluster_api/providers.py)."""
+        self._call(
+            *("cluster-api", *self._state, "--providers", str(providers)), what="Cluster API could not be installed"
+        )
+
     def hub_down(self) -> None:
         """End the hub; raises LabError when anything of it is left."""
         self._call("hub-down", *self._state, what="the hub was not taken down cleanly")

@@ -160,6 +160,8 @@ class Session:
         """The stack file with what the lab adds to it."""
         if stackfile.is_hub(document):
             return stackfile.for_lab_hub(document, self._facility.hub_facts(), facts)
+        if stackfile.is_managed(document):
+            return stackfile.for_lab(document, facts, kubeconfig=self._facility.hub_facts()["kubeconfig"])
         name = stackfile.hub_of(document)
         if name is None:
             return stackfile.for_lab(document, facts)

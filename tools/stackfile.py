@@ -92,6 +92,11 @@ def hub_of(document: Tree) -> str | None:
     return None if hub is None else str(hub)
 
 
+def is_managed(document: Tree) -> bool:
+    """Whether it is the stack of a cluster that Cluster API installs, on a hub."""
+    return f"{NAMESPACE}:clusterApi" in _config(document)
+
+
 def lab_machines(document: Tree) -> str | None:
     """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
     if _config(document).get(f"{NAMESPACE}:lab") is None:
@@ -253,10 +258,11 @@ def for_lab_hub(document: Tree, hub: Tree, facts: Tree) -> Config:
     return Config(document=result, secrets={f"{NAMESPACE}:hub.kubeconfig": hub["kubeconfig"]})
 
 
-def for_lab(document: Tree, facts: Tree, hub: Tree | None = None) -> Config:
+def for_lab(document: Tree, facts: Tree, hub: Tree | None = None, kubeconfig: str | None = None) -> Config:
     """Add what the running lab tells about itself; the committed file's own values win where both have one.
 
-    `hub` are the outputs of the hub's stack, secrets included, where servers are had from its Ironic.
+    `hub` are the outputs of the hub's stack, secrets included, where servers are had from its Ironic; `kubeconfig` is
+    that of the hub whose Cluster API installs the cluster, with an installer of its own.
     """
     dns, artifacts = facts["dns"], facts["artifacts"]
     result = _without_salt(document)
@@ -284,7 +290,7 @@ def for_lab(document: Tree, facts: Tree, hub: Tree | None = None) -> Config:
             "caBundle": Path(artifacts["ca_path"]).read_text(),
         },
         "boot": {"streamUrl": facts["boot"]["stream_url"]},
-        "install": {"installer": facts["installer"]},
+        "install": {} if kubeconfig else {"installer": facts["installer"]},
         "timeouts": {"stable": 1},
     }
     if not _of_stand_in(facts["release"]):
@@ -300,6 +306,8 @@ def for_lab(document: Tree, facts: Tree, hub: Tree | None = None) -> Config:
         account = base64.b64encode(f"{mirror['username']}:{mirror['password']}".encode()).decode()
         secret = json.dumps({"auths": {mirror["registry"]: {"auth": account}}})
         secrets |= {f"{NAMESPACE}:install.pullSecret": secret}
+    if kubeconfig:
+        added["clusterApi"], secrets[f"{NAMESPACE}:clusterApi.hub.kubeconfig"] = {}, kubeconfig
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": facts["machines"]}
     for key, values in added.items():
         config[f"{NAMESPACE}:{key}"] = merge(values, config.get(f"{NAMESPACE}:{key}") or {})

@@ -82,6 +82,8 @@ class Engine:
         self._changed = asyncio.Event()
         self.seconds: dict[str, float] = {}
         """How long each step took that was done, by name."""
+        self.published: Mapping[str, str] = {}
+        """The logs that were published last."""
 
     def learn(self, secrets: Iterable[str]) -> None:
         """These never appear in a message."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from metal_ipi.cluster_api import conditions
-from metal_ipi.cluster_api.api import MACHINE, Api, Object, Resource
+from metal_ipi.cluster_api.api import MACHINE, SECRET, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
+from metal_ipi.cluster_api.logs import gathered
+from metal_ipi.cluster_api.store import owned_by, secret
+from metal_ipi.components.cluster_api.objects import logs_secret
 from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.stacks.problems import SettingsError
 
@@ -81,7 +86,9 @@ class Reconciler(ABC):
             said.ready(False, "NotReferred", self._stranger(item, cluster))
         else:
             try:
-                said = await self._reconcile(item, await self._hub.clusters.open(cluster))
+                work = await self._hub.clusters.open(cluster)
+                said = await self._reconcile(item, work)
+                await self._publish_logs(work)
             except NotUsable as error:
                 said.ready(False, error.reason, str(error))
             except SettingsError as error:
@@ -167,6 +174,16 @@ class Reconciler(ABC):
                 mine = self._steps(item, await self._hub.clusters.open(cluster))
         await engine.stop(mine)
         return not engine.running(mine)
+
+    async def _publish_logs(self, work: Work) -> None:
+        """Before it is told that a step failed: what it gathered of machines, if that is new."""
+        if not work.engine.failures(_all):
+            return
+        data = await asyncio.to_thread(gathered, Path(work.settings.install.log_directory) / work.name)
+        if data and data != work.engine.published:
+            body = secret(work.name, owned_by(work.facility), data)
+            await self._hub.api.apply(SECRET, work.namespace, logs_secret(work.name), body)
+            work.engine.published = data
 
     async def _write(self, item: Object, said: Said) -> None:
         """Write what is new; nothing where nothing is."""

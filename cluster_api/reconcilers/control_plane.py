@@ -16,10 +16,13 @@ from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value
+from metal_ipi.components.cluster_api.objects import outputs_secret
 from metal_ipi.components.install.assets import parse
 
 NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
+AS_DECLARED = "AsDeclared"
+"""The condition that nothing of the whole cluster is left to be done: machines, checks of nodes, gates."""
 _FROM = "cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"
 
 
@@ -101,6 +104,14 @@ class ControlPlaneReconciler(Reconciler):
             said.status["version"] = installed(assets.inputs)
         complete = state.named(COMPLETE) is not None
         said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
+        left = [step.name for step in plan.waiting(lambda name: True)]
+        said.conditions.append(
+            conditions.condition(
+                AS_DECLARED, not left, "NotYet" if left else "Done", f"not done: {', '.join(left)}" if left else ""
+            )
+        )
+        if not left:
+            await self._write_outputs(item, work, plan.outputs)
         waiting = [step.name for step in plan.waiting(work.of_control_plane)]
         message = doing(work, work.of_control_plane)
         if not message and waiting:
@@ -157,6 +168,12 @@ class ControlPlaneReconciler(Reconciler):
         """As the contract says: by name, label, type and key."""
         body = secret_value(work.name, item, kubeconfig)
         await self._hub.api.apply(SECRET, work.namespace, f"{work.name}-kubeconfig", body)
+
+    async def _write_outputs(self, item: Object, work: Work, outputs: Mapping[str, Any]) -> None:
+        """What `up` of a stack without a hub has as its outputs, as JSON; the kubeconfig has a Secret of its own."""
+        told = {name: value for name, value in outputs.items() if name != "kubeconfig"}
+        body = secret_value(work.name, item, json.dumps(told, sort_keys=True))
+        await self._hub.api.apply(SECRET, work.namespace, outputs_secret(work.name), body)
 
     async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:
         """Machines are of the release that is wanted, or not: the contract has control planes say so."""

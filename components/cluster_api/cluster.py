@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -14,9 +15,9 @@ import yaml
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.core import v1 as core
 
-from metal_ipi.components.cluster_api.objects import Object, Wanted, objects
+from metal_ipi.components.cluster_api.objects import Object, Wanted, objects, outputs_secret
 from metal_ipi.components.install.assets import credentials
-from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, Secret
+from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, GateLogs, Secret
 
 _LOST_FOR_GOOD = frozenset({"Namespace", "Secret", "MetalIpiCluster", "OpenShiftControlPlane", "Cluster"})
 """Kinds of which none can go without the cluster, or what gives its machines back."""
@@ -35,6 +36,8 @@ class ManagedClusterArgs:
     """Secret settings, by path: `platform.servers.0.bmc.password`."""
     timeout_seconds: float
     """How long the cluster may take until it is available."""
+    log_directory: str
+    """Where what the providers gathered of machines is put when a step fails; absolute."""
     protect: bool = True
     """Whether the objects that hold the cluster may neither be deleted nor replaced."""
 
@@ -44,6 +47,8 @@ class ManagedCluster(pulumi.ComponentResource):
 
     kubeconfig: pulumi.Output[str]
     """The cluster's, once it is available. Secret."""
+    outputs: pulumi.Output[dict[str, Any]]
+    """What the stack would have as outputs without a hub, by name: nodes with their checks, and more. Secret."""
 
     def __init__(self, name: str, args: ManagedClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster_api:ManagedCluster", name, None, opts)
@@ -67,18 +72,27 @@ class ManagedCluster(pulumi.ComponentResource):
                     credentials=_credentials(kubeconfig),
                     namespace=args.wanted.namespace,
                     cluster=args.wanted.name,
+                    logs=GateLogs(directory=args.log_directory),
                 ),
                 timeout_seconds=args.timeout_seconds,
                 triggers=[digest(objects(args.wanted))],
             ),
             pulumi.ResourceOptions(parent=self, depends_on=list(made.values())),
         )
-        place = available.passed_at.apply(lambda _: f"{args.wanted.namespace}/{args.wanted.name}-kubeconfig")
-        secret = core.Secret.get(f"{name}-kubeconfig", place, opts=pulumi.ResourceOptions(parent=self, provider=hub))
-        self.kubeconfig = pulumi.Output.secret(
-            secret.data.apply(lambda data: base64.b64decode((data or {}).get("value", "")).decode())
-        )
+        written = f"{args.wanted.namespace}/{args.wanted.name}"
+        self._read = pulumi.ResourceOptions(parent=self, provider=hub)
+        self.kubeconfig = self._value("kubeconfig", available.passed_at.apply(lambda _: f"{written}-kubeconfig"))
+        place = f"{args.wanted.namespace}/{outputs_secret(args.wanted.name)}"
+        text = self._value("outputs", available.passed_at.apply(lambda _: place))
+        self.outputs = text.apply(lambda found: json.loads(found or "{}"))
         self.register_outputs({"kubeconfig": self.kubeconfig})
+
+    def _value(self, name: str, place: pulumi.Output[str]) -> pulumi.Output[str]:
+        """What a Secret of the cluster holds; secret."""
+        found = core.Secret.get(f"{self._name}-{name}", place, opts=self._read)
+        return pulumi.Output.secret(
+            found.data.apply(lambda data: base64.b64decode((data or {}).get("value", "")).decode())
+        )
 
     def _apply(self, found: Sequence[Object], secret: Object) -> dict[str, pulumi.CustomResource]:
         """Declare all, each after those before it that it names; by kind, and templates by name.

@@ -53,6 +53,16 @@ class Wanted:
         return f"{self.name}-settings"
 
 
+def outputs_secret(cluster: str) -> str:
+    """The Secret with what `up` would have as outputs, as JSON under the key `value`; our providers write it."""
+    return f"{cluster}-outputs"
+
+
+def logs_secret(cluster: str) -> str:
+    """The Secret with what failed steps gathered of machines; our providers write it (cluster_api/logs.py)."""
+    return f"{cluster}-logs"
+
+
 def objects(wanted: Wanted) -> list[Object]:
     """All objects but the Secret, each after what it names."""
     machines = {pool: _machine_template(wanted, pool) for pool in (_CONTROL_PLANE_POOL, _WORKER_POOL)}

@@ -3,6 +3,7 @@
 Both are built from the Go module that go.mod beside this file pins: its publisher offers no checksums. What is
 installed is made by kustomize from the manifests of the same module, as its release is.
 
+    providers     others that are given, and the image that is made of them
     components    the folder that clusterctl installs the core provider and cert-manager from
     control       installing them in a hub that runs
 """

@@ -16,6 +16,7 @@ import yaml
 from binaries.cache import Report
 from binaries.go_tool import GoTool
 from lab import cert_manager, cluster_api
+from lab.cluster_api import providers
 from lab.errors import SetupFailed
 from lab.hub.layers import Program
 from lab.hub.recipe import Recipe
@@ -40,8 +41,11 @@ CERT_MANAGER = _image(cert_manager.PROGRAM, "cert-manager")
 IMAGES = (CONTROLLER, CERT_MANAGER)
 
 
-def write(folder: Path, report: Report) -> None:
-    """Make the folder; what was there is made anew. Raises SetupFailed or ProgramMissing."""
+def write(folder: Path, report: Report, given: Path | None, image: Recipe) -> None:
+    """Make the folder; what was there is made anew. Raises SetupFailed or ProgramMissing.
+
+    `given` is a folder with more providers (see lab.cluster_api.providers), which `image` serves.
+    """
     core = folder / "cluster-api" / cluster_api.version()
     certificates = folder / "cert-manager" / cert_manager.version()
     for directory in (core, certificates):
@@ -53,7 +57,11 @@ def write(folder: Path, report: Report) -> None:
     documents = [yaml.safe_load(path.read_text()) for path in sorted(definitions.glob(f"{_GROUP}_*.yaml"))]
     text = yaml.safe_dump_all([*documents, *_cert_manager()], sort_keys=False)
     write_private(certificates / "cert-manager.yaml", text)
-    write_private(folder / "clusterctl.yaml", yaml.safe_dump(configuration(folder), sort_keys=False))
+    whole = configuration(folder)
+    for each in providers.listed(given) if given else ():
+        whole["providers"].append(each)
+        whole["images"][providers.label(each)] = {"repository": plan.REGISTRY, "tag": image.key}
+    write_private(folder / "clusterctl.yaml", yaml.safe_dump(whole, sort_keys=False))
 
 
 def configuration(folder: Path) -> Object:

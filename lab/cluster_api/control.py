@@ -1,4 +1,4 @@
-"""Installing Cluster API's core controllers in a hub that runs."""
+"""Installing Cluster API in a hub that runs: the core controllers, and providers that are given."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import os
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
+import yaml
 
-from lab import cluster_api
-from lab.cluster_api import components
+from lab import cluster_api, facts
+from lab.cluster_api import components, providers
 from lab.errors import NotRunning, ServiceFailed
-from lab.hub import credentials, oci
+from lab.hub import credentials, objects, oci
 from lab.hub.layout import HubLayout
+from lab.hub.recipe import Recipe
+from lab.kubernetes.access import apply, define
 from lab.layout import Layout
 from lab.network import enter, plan
 
@@ -29,39 +32,82 @@ def folder(layout: Layout) -> Path:
     return layout.hub / "cluster-api"
 
 
-def install(layout: Layout, report: Report) -> int:
+def install(layout: Layout, report: Report, given: Path | None = None) -> int:
     """Have the hub be a management cluster of Cluster API; returns the exit status. Repeating it changes nothing.
 
+    `given` is a folder with more providers (see lab.cluster_api.providers); those that are there get what it has now.
     Raises ProgramMissing, SetupFailed, or NotRunning where there is no hub.
     """
     if not HubLayout(layout.hub).ready.exists():
         raise NotRunning(f"no hub runs in {layout.state}: start it with `make hub`")
-    for recipe in components.IMAGES:
+    recipes = _images(layout, given)
+    for recipe in recipes:
         recipe.ensure(report)
     cluster_api.CLUSTERCTL.ensure(report)
-    components.write(folder(layout), report)
-    return enter.run(layout, [sys.executable, "-m", "lab.cluster_api", "--state", str(layout.state)])
+    components.write(folder(layout), report, given, recipes[-1])
+    command = [sys.executable, "-m", "lab.cluster_api", "--state", str(layout.state)]
+    return enter.run(layout, [*command, *(["--providers", str(given.resolve())] if given else [])])
 
 
-def inside(layout: Layout, report: Report) -> None:
+def inside(layout: Layout, report: Report, given: Path | None) -> None:
     """The same from within the lab's network, where programs and images are there. Raises ServiceFailed."""
     hub = HubLayout(layout.hub)
     trust = ssl.create_default_context(cafile=str(layout.ca))
+    recipes = _images(layout, given)
     with httpx.Client(base_url=f"https://{plan.REGISTRY}", verify=trust, trust_env=False, timeout=60) as client:
-        for recipe in components.IMAGES:
+        for recipe in recipes:
             image = recipe.cached()
             assert image is not None, "install() made it"
             oci.push(client, recipe.name, recipe.key, image)
-    if _installed(hub):
-        report(f"Cluster API {cluster_api.version()} is installed in the hub")
-        return
-    only_core = ("--core", f"cluster-api:{cluster_api.version()}", "--bootstrap", "-", "--control-plane", "-")
-    wait = ("--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
-    done = clusterctl(layout, "init", *only_core, *wait)
+    with credentials.access(hub).client() as client:
+        there = _inventory(client)
+        if there.get("cluster-api") != cluster_api.version():
+            core = ("--core", f"cluster-api:{cluster_api.version()}", "--bootstrap", "-", "--control-plane", "-")
+            _init(layout, core)
+        for each in (more := providers.listed(given) if given else []):
+            if providers.label(each) in there:
+                _renew(layout, hub, client, each)
+        if fresh := [each for each in more if providers.label(each) not in there]:
+            _init(layout, [f"--{providers.OPTIONS[each['type']]}={each['name']}" for each in fresh])
+    names = "".join(f", {providers.label(each)}" for each in more)
+    report(f"Cluster API {cluster_api.version()}{names} {'is' if there else 'was'} installed in the hub")
+    report(f"clusterctl's configuration: {folder(layout) / 'clusterctl.yaml'}")
+
+
+def _images(layout: Layout, given: Path | None) -> list[Recipe]:
+    """All images; that of the given providers is the last."""
+    more = [providers.image(given, layout, facts.require(layout))] if given else []
+    return [*components.IMAGES, *more]
+
+
+def _inventory(client: httpx.Client) -> dict[str, str]:
+    """The version of each provider that clusterctl installed, by its label."""
+    answer = client.get("/apis/clusterctl.cluster.x-k8s.io/v1alpha3/providers")
+    return {each["metadata"]["name"]: each["version"] for each in answer.json()["items"]} if answer.is_success else {}
+
+
+def _init(layout: Layout, chosen: Sequence[str]) -> None:
+    """Have clusterctl install providers, and wait until they work."""
+    _told(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
+
+
+def _renew(layout: Layout, hub: HubLayout, client: httpx.Client, provider: providers.Object) -> None:
+    """Apply what a provider that is there consists of now: clusterctl itself upgrades to other versions only."""
+    option = f"--{providers.OPTIONS[provider['type']]}={provider['name']}"
+    documents = list(yaml.safe_load_all(_told(layout, "generate", "provider", option)))
+    definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
+    define(credentials.access(hub), definitions)
+    for document in documents:
+        if document not in definitions:
+            apply(client, objects.path(document), document)
+
+
+def _told(layout: Layout, *arguments: str) -> str:
+    """What clusterctl prints. Raises ServiceFailed."""
+    done = clusterctl(layout, *arguments)
     if done.returncode != 0:
-        raise ServiceFailed(f"clusterctl init ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    report(f"Cluster API {cluster_api.version()} is installed in the hub; clusterctl's configuration:")
-    report(f"  {folder(layout) / 'clusterctl.yaml'}")
+        raise ServiceFailed(f"clusterctl {arguments[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def clusterctl(layout: Layout, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -80,11 +126,3 @@ def clusterctl(layout: Layout, *arguments: str) -> subprocess.CompletedProcess[s
         text=True,
         check=False,
     )
-
-
-def _installed(hub: HubLayout) -> bool:
-    """Whether clusterctl's own inventory has the core provider of this version."""
-    path = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/namespaces/capi-system/providers/cluster-api"
-    with credentials.access(hub).client() as client:
-        answer = client.get(path)
-    return answer.is_success and answer.json().get("version") == cluster_api.version()

@@ -24,11 +24,11 @@ _BUSYBOX = "busybox-static"
 _SMALL = ("base-files", _BUSYBOX, "coreutils", "dash")
 """What every root file system has. busybox's shell would run its own programs instead of those on PATH, and its `dd`
 does not know KiB, which Ironic says."""
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_LANGUAGE = ("LANG", "C.UTF-8")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LANGUAGE = ("LANG", "C.UTF-8")
 
 
-def _basis(accounts: dict[str, int], *, volumes: tuple[str, ...] = (), **texts: str) -> Files:
+def basis(accounts: dict[str, int], *, volumes: tuple[str, ...] = (), **texts: str) -> Files:
     """What every root file system has, and the accounts of this one; volumes are mounted on empty directories."""
     known = {"root": 0, **accounts, "nobody": 65534}
     shell = "/bin/sh"
@@ -54,13 +54,13 @@ PAUSE = Recipe(
 )
 """What keeps a pod's network namespace. It has a shell, too, and serves for pods that try the hub."""
 
-_PYTHON = Debian((*_SMALL, "ca-certificates", "curl", "openssl", "python3"))
+PYTHON = Debian((*_SMALL, "ca-certificates", "curl", "openssl", "python3"))
 
 TOOLS = Recipe(
     name="tools",
-    layers=(_PYTHON, _basis({"tools": 1000})),
+    layers=(PYTHON, basis({"tools": 1000})),
     entrypoint=("/bin/sh",),
-    environment=(("PATH", _PATH), _LANGUAGE),
+    environment=(("PATH", PATH), LANGUAGE),
     user=1000,
 )
 """curl, openssl, Python and busybox, for programs that are mounted into it."""
@@ -72,17 +72,17 @@ _FROM_DISC = "search --file --set=root /boot/grub/grub.cfg\nconfigfile /boot/gru
 IRONIC = Recipe(
     name="ironic",
     layers=(
-        _PYTHON,
+        PYTHON,
         Debian(
             ("dosfstools", "file", "genisoimage", "iproute2", "ipmitool", "mtools", "qemu-utils", "util-linux", "zstd")
         ),
         _LOADERS,
         *((BootLoader(_ESP, _FROM_DISC),) if platform.machine() == "x86_64" else ()),
         Wheels(REQUIREMENTS, "opt/ironic"),
-        _basis({"ironic": IRONIC_USER}, volumes=("etc/ironic", "shared", "var/lib/ironic")),
+        basis({"ironic": IRONIC_USER}, volumes=("etc/ironic", "shared", "var/lib/ironic")),
     ),
     entrypoint=("ironic",),
-    environment=(("PATH", f"/opt/ironic/bin:{_PATH}"), _LANGUAGE),
+    environment=(("PATH", f"/opt/ironic/bin:{PATH}"), LANGUAGE),
     user=IRONIC_USER,
     directory="/var/lib/ironic",
 )
@@ -98,10 +98,10 @@ MARIADB = Recipe(
     layers=(
         Debian((*_SMALL, "mariadb-client-core", "mariadb-server-core")),
         DebianFiles(("mariadb-client",), ("usr/bin/mariadb-admin", "usr/bin/mariadb-dump")),
-        _basis({"mysql": MARIADB_USER}, volumes=("var/lib/mysql",), **_script("mariadb-start")),
+        basis({"mysql": MARIADB_USER}, volumes=("var/lib/mysql",), **_script("mariadb-start")),
     ),
     entrypoint=("mariadb-start",),
-    environment=(("PATH", _PATH), _LANGUAGE),
+    environment=(("PATH", PATH), LANGUAGE),
     user=MARIADB_USER,
 )
 """MariaDB on a volume at /var/lib/mysql; arguments are mariadbd's (see image_files/mariadb-start)."""
@@ -110,7 +110,7 @@ HTTPD = Recipe(
     name="httpd",
     layers=(
         Debian((*_SMALL, "nginx-light")),
-        _basis(
+        basis(
             {"www-data": HTTPD_USER},
             volumes=("certs", "shared"),
             **_script("httpd-start"),
@@ -118,7 +118,7 @@ HTTPD = Recipe(
         ),
     ),
     entrypoint=("httpd-start",),
-    environment=(("PATH", _PATH), ("WATCH", "/certs")),
+    environment=(("PATH", PATH), ("WATCH", "/certs")),
     user=HTTPD_USER,
     stop_signal="SIGQUIT",
 )
@@ -126,9 +126,9 @@ HTTPD = Recipe(
 
 DNSMASQ = Recipe(
     name="dnsmasq",
-    layers=(Debian((*_SMALL, "dnsmasq-base")), _LOADERS, _basis({}, volumes=("shared", "var/lib/misc"))),
+    layers=(Debian((*_SMALL, "dnsmasq-base")), _LOADERS, basis({}, volumes=("shared", "var/lib/misc"))),
     entrypoint=("dnsmasq", "--keep-in-foreground", "--log-facility=-", "--user=root"),
-    environment=(("PATH", _PATH),),
+    environment=(("PATH", PATH),),
 )
 """dnsmasq for DHCP and TFTP, with iPXE below /usr/lib/ipxe. It begins as root; it takes NET_ADMIN, NET_BIND_SERVICE,
 NET_RAW, SETGID and SETUID."""
@@ -147,7 +147,7 @@ LOCAL_PATH = Recipe(
         Program(path="usr/bin/local-path-provisioner", ensure=local_path.PROVISIONER.ensure, pins=local_path.PINS),
     ),
     entrypoint=("local-path-provisioner",),
-    environment=(("PATH", _PATH),),
+    environment=(("PATH", PATH),),
 )
 """What makes the hub's volumes. It has a shell: the pods that make and remove directories run it."""
 

@@ -13,7 +13,8 @@ from lab.errors import SetupFailed
 PROGRAM = "lab-openshift"
 INSTALLER = "openshift-install"
 
-_SOURCES = Path(__file__).parent
+SOURCES = Path(__file__).parent
+"""What the stand-in is built from."""
 
 
 def ensure() -> Path:
@@ -42,7 +43,7 @@ def _compile(go: Path, target: Path) -> None:
     command = [str(go), "build", "-trimpath", "-ldflags", "-s -w", "-o", str(target)]
     result = subprocess.run(
         [*command, "./cmd/lab-openshift"],
-        cwd=_SOURCES,
+        cwd=SOURCES,
         env=golang.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -56,9 +57,9 @@ def _compile(go: Path, target: Path) -> None:
 def _key(go: Path) -> str:
     """What the build depends on: the sources without their tests, and the version of Go."""
     digest = hashlib.sha256(golang.version(go))
-    sources = [_SOURCES / "go.mod", _SOURCES / "go.sum", *_SOURCES.rglob("*.go")]
+    sources = [SOURCES / "go.mod", SOURCES / "go.sum", *SOURCES.rglob("*.go")]
     for path in sorted(path for path in sources if not path.name.endswith("_test.go")):
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(_SOURCES)} {len(content)}\n".encode())
+        digest.update(f"{path.relative_to(SOURCES)} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()[:20]

@@ -11,11 +11,15 @@ and condition. What waiting does not mend ends the wait after ten seconds, a ste
 from __future__ import annotations
 
 import asyncio
+import base64
+import lzma
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from metal_ipi.provider.gates import Check, Observation, Spec
 from metal_ipi.provider.gates.https import Answer, Api, conditions_of
+from metal_ipi.provider.gates.logs import write
 from metal_ipi.provider.resource import Context
 
 _CORE = "/apis/cluster.x-k8s.io/v1beta2/namespaces/{}"
@@ -41,8 +45,11 @@ fail, over and over again."""
 class ClusterApiAvailable:
     """See `Check`."""
 
-    def __init__(self, spec: Spec) -> None:
-        self._api = Api(spec)
+    def __init__(self, context: Context, spec: Spec) -> None:
+        self._context, self._api = context, Api(spec)
+        self._logs = Path(str(spec["logDirectory"])) / context.name if spec.get("logDirectory") else None
+        self._told: set[str] = set()
+        """What was remarked already."""
         self._namespace, self._name = str(spec["namespace"]), str(spec["cluster"])
         self._since: dict[tuple[str, str], float] = {}
         """Since when each object has a reason to end the wait, in seconds of the wait."""
@@ -62,12 +69,26 @@ class ClusterApiAvailable:
         self._since = {each: self._since.get(each, elapsed) for each in patience}
         for name, reason, why in _obstacles(parts):
             limit = patience.get((name, reason))
+            if limit and not seen.passed and name not in self._told:
+                self._told.add(name)
+                await self._context.status.remark(f"{why}{await self._gathered()}")
             if limit and elapsed - self._since[name, reason] >= limit and not seen.passed:
                 again = (
                     f" (it has failed for {limit:.0f} s, and is tried again by the hub)" if reason in FAILING else ""
                 )
-                return Observation(passed=False, text=seen.text, fatal=f"{why}{again}")
+                return Observation(passed=False, text=seen.text, fatal=f"{why}{again}{await self._gathered()}")
         return seen
+
+    async def _gathered(self) -> str:
+        """Take over what our providers gathered of machines; says where it lies, or why it cannot be had."""
+        if self._logs is None:
+            return ""
+        found = await self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{self._name}-logs")
+        if found.problem:
+            return "" if found.status == 404 else f"\n  logs that could not be had: {found.problem}"
+        for name, packed in (found.body.get("data") or {}).items():
+            write(self._logs, Path(name).name, lzma.decompress(base64.b64decode(packed)).decode(errors="replace"))
+        return f"\n  logs: {self._logs}"
 
 
 def _limit(reason: str) -> float:
@@ -84,11 +105,15 @@ def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer], deployme
     obstacles = list(_obstacles(parts))
     pending = next((stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"), None)
     if pending is not None:
-        told = [why for _, _, why in obstacles] or [_one_line(conditions.get(pending, {}).get("message"))]
+        told = (
+            [why for _, _, why in obstacles]
+            or [*_unseen(parts)]
+            or [_one_line(conditions.get(pending, {}).get("message"))]
+        )
         return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, told))}")
     # A cluster that stands is Available while it is changed.
     refused = [why for _, reason, why in obstacles if reason.endswith(REFUSED)]
-    left = [*refused, *_unseen(parts), *_unequal(deployments)]
+    left = [*refused, *_unseen(parts), *_unfinished(parts), *_unequal(deployments)]
     if left:
         return Observation(passed=False, text="; ".join(left))
     return Observation(passed=True, text=f"Cluster {name} is Available")
@@ -100,15 +125,27 @@ def _main(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return found.get("Ready") or found.get("Available") or {}
 
 
-def _unseen(parts: Mapping[str, Answer]) -> Iterator[str]:
-    """Each object of ours that was changed, and of which our providers have not said anything since."""
+def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str]:
+    """Each object of ours that was changed, and of which our providers have not said anything since; with `never`, only
+    those of which they have not said anything yet."""
     for kind, answer in parts.items():
         if answer.problem:
             yield f"{kind}: {answer.problem}"
         for item in answer.body.get("items") or ():
             metadata, observed = item["metadata"], _main(item).get("observedGeneration") or 0
-            if observed < (metadata.get("generation") or 0) and not metadata.get("deletionTimestamp"):
+            if never and not observed:
+                yield f"{kind} {metadata['name']}: our providers have not looked at it yet; do they run on the hub?"
+            elif not never and observed < (metadata.get("generation") or 0) and not metadata.get("deletionTimestamp"):
                 yield f"{kind} {metadata['name']} was changed, and our providers have not looked at it since"
+
+
+def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:
+    """Each control plane that does not say that nothing of its cluster is left to be done: nodes to be checked, for
+    example."""
+    for item in parts["OpenShiftControlPlane"].body.get("items") or ():
+        told = conditions_of(item).get("AsDeclared", {})
+        if told.get("status") != "True":
+            yield f"OpenShiftControlPlane {item['metadata']['name']}: AsDeclared: {_one_line(told.get('message'))}"
 
 
 def _unequal(deployments: Answer) -> Iterator[str]:
@@ -147,4 +184,5 @@ def _one_line(message: Any) -> str:
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     """What came true is looked at again only where another cluster, or another hub, is asked for."""
     keys = ("url", "namespace", "cluster")
-    return None if old is not None and all(old.get(key) == spec.get(key) for key in keys) else ClusterApiAvailable(spec)
+    same = old is not None and all(old.get(key) == spec.get(key) for key in keys)
+    return None if same else ClusterApiAvailable(context, spec)

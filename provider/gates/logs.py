@@ -62,19 +62,19 @@ async def _one(
         try:
             text = await read_console(node.console, access.private_key, seconds=_CONSOLE_SECONDS)
             texts.append(text)
-            written |= _write(directory, f"{node.name}.console.log", redact(text))
+            written |= write(directory, f"{node.name}.console.log", redact(text))
         except NotYet as error:
             failures.append(f"console: {error}")
     if access.private_key:
         try:
             text = await run(node, access, _JOURNAL, timeout=_JOURNAL_SECONDS)
-            written |= _write(directory, f"{node.name}.journal.log", redact(text))
+            written |= write(directory, f"{node.name}.journal.log", redact(text))
         except (NotYet, WrongHostKey) as error:
             failures.append(f"journal: {error}")
     return node, recognise("\n".join(texts)), written, failures
 
 
-def _write(directory: Path | None, name: str, text: str) -> bool:
+def write(directory: Path | None, name: str, text: str) -> bool:
     """Writes for the owner only: logs may hold secrets. A full disk must not hide the gate's own error."""
     if directory is None:
         return False

@@ -8,10 +8,11 @@ from typing import Any
 import pulumi
 
 from metal_ipi.components.cluster_api.cluster import ManagedCluster, ManagedClusterArgs
-from metal_ipi.components.cluster_api.objects import API_PORT, Wanted
+from metal_ipi.components.cluster_api.objects import Wanted
 from metal_ipi.provider.types import Provider, ProviderArgs
 from metal_ipi.stacks.cluster_api.settings import without_secrets
 from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import Settings
 
 
@@ -29,6 +30,7 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
             wanted=wanted(settings, public),
             secrets={path: str(value) for path, value in secrets.items()},
             timeout_seconds=_longest(settings),
+            log_directory=str(PROJECT / settings.install.log_directory / pulumi.get_stack()),
             protect=settings.protects,
         ),
         pulumi.ResourceOptions(providers=[provider]),
@@ -39,9 +41,15 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
             "domain": settings.domain,
             "version": settings.openshift_version,
         },
-        "api": {"url": f"https://api.{settings.domain}:{API_PORT}"},
+        **{name: pulumi.Output.unsecret(_of(cluster, name)) for name in ("api", "bootstrap", "nodes")},
         "kubeconfig": cluster.kubeconfig,
+        "kubeadminPassword": _of(cluster, "kubeadminPassword"),
     }
+
+
+def _of(cluster: ManagedCluster, name: str) -> pulumi.Output[Any]:
+    """One of the outputs that the stack would have without a hub."""
+    return cluster.outputs.apply(lambda found: found.get(name))
 
 
 def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:

@@ -258,9 +258,11 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		ready := &node.Status.Conditions[0]
-		if before := kube.Find(known.Status.Conditions, ready.Type); before != nil && before.Status == ready.Status {
-			ready.LastTransitionTime = before.LastTransitionTime
+		for number := range node.Status.Conditions {
+			now := &node.Status.Conditions[number]
+			if before := kube.Find(known.Status.Conditions, now.Type); before != nil && before.Status == now.Status {
+				now.LastTransitionTime = before.LastTransitionTime
+			}
 		}
 		status, err := toObject(node.Status)
 		return with(current, "status", status), err
@@ -286,10 +288,10 @@ func (a *agent) node() (kube.Node, error) {
 		Metadata: kube.Meta{Name: a.name, Labels: labels, Annotations: a.annotations},
 		Status: kube.NodeStatus{
 			Addresses: append(addresses, kube.NodeAddress{Type: "Hostname", Address: a.name}),
-			Conditions: []kube.Condition{{
+			Conditions: append([]kube.Condition{{
 				Type: "Ready", Status: "True", Reason: "KubeletReady", Message: "the lab's stand-in for the kubelet is posting ready status",
 				LastHeartbeatTime: now, LastTransitionTime: now,
-			}},
+			}}, withoutPressure(now)...),
 			NodeInfo: map[string]string{
 				"kubeletVersion": KubernetesVersion, "osImage": a.release(), "operatingSystem": "linux",
 				"bootID":        strings.TrimSpace(readOr("/proc/sys/kernel/random/boot_id", "")),
@@ -297,6 +299,21 @@ func (a *agent) node() (kube.Node, error) {
 			},
 		},
 	}, nil
+}
+
+// withoutPressure is what a kubelet says of a machine that has enough of everything (pkg/kubelet/nodestatus/setters.go):
+// Cluster API takes a node without these conditions for one that nothing is known of.
+func withoutPressure(now string) []kube.Condition {
+	conditions := []kube.Condition{
+		{Type: "MemoryPressure", Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		{Type: "DiskPressure", Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
+		{Type: "PIDPressure", Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+	}
+	for number := range conditions {
+		conditions[number].Status = "False"
+		conditions[number].LastHeartbeatTime, conditions[number].LastTransitionTime = now, now
+	}
+	return conditions
 }
 
 // address is the one this machine reaches others from. The API's own address does not tell: a machine that announces

@@ -174,8 +174,12 @@ func TestANodeJoins(t *testing.T) {
 	must(node.agent.report(ctx, client))
 	object := api.get(kube.Nodes + "/node0")
 	registered = must(fromObject[kube.Node](object))
-	if ready := kube.Find(registered.Status.Conditions, "Ready"); ready.Status != "True" {
-		t.Errorf("%+v", ready)
+	said := map[string]string{}
+	for _, each := range registered.Status.Conditions {
+		said[each.Type] = each.Status
+	}
+	if !reflect.DeepEqual(said, map[string]string{"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False"}) {
+		t.Errorf("%v", said)
 	}
 	wanted[chassisAnnotation] = node.chassis
 	if !reflect.DeepEqual(registered.Metadata.Annotations, wanted) {

@@ -121,8 +121,11 @@ func observeNode(object kube.Object, now time.Time) (kube.Object, bool) {
 	if err == nil && now.Sub(last) <= gracePeriod {
 		return object, false
 	}
-	ready.Status, ready.Reason, ready.Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
-	ready.LastTransitionTime = kube.Time(now)
+	for number := range node.Status.Conditions {
+		each := &node.Status.Conditions[number]
+		each.Status, each.Reason, each.Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
+		each.LastTransitionTime = kube.Time(now)
+	}
 	return withStatus(object, "conditions", node.Status.Conditions), true
 }
 
