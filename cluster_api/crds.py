@@ -14,6 +14,8 @@ from metal_ipi.cluster_api.resources import KINDS, VERSION, Kind
 from metal_ipi.cluster_api.resources.base import Metadata
 
 Tree = dict[str, Any]
+MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
+"""Has `clusterctl move` take along what no object of a cluster owns."""
 _DROPPED = ("title", "$defs", "default")
 
 
@@ -43,7 +45,9 @@ def _template(kind: Kind) -> Tree:
         "properties": {"metadata": _schema(Metadata), "spec": _schema(kind.spec)},
     }
     spec = {"type": "object", "required": ["template"], "properties": {"template": inner}}
-    return _definition(kind, kind.template, {"spec": spec}, {})
+    definition = _definition(kind, kind.template, {"spec": spec}, {})
+    definition["metadata"]["labels"][MOVE_LABEL] = ""  # who refers to a template is not always its owner
+    return definition
 
 
 def _definition(kind: Kind, resource: Resource, parts: Mapping[str, Tree], more: Tree) -> Tree:
