@@ -10,12 +10,10 @@ import yaml
 from pydantic import BaseModel
 
 from metal_ipi.cluster_api.api import Resource
-from metal_ipi.cluster_api.resources import KINDS, VERSION, Kind
+from metal_ipi.cluster_api.resources import KINDS, MOVE_LABEL, VERSION, Kind
 from metal_ipi.cluster_api.resources.base import Metadata
 
 Tree = dict[str, Any]
-MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
-"""Has `clusterctl move` take along what no object of a cluster owns."""
 _DROPPED = ("title", "$defs", "default")
 
 

@@ -12,6 +12,8 @@ from metal_ipi.cluster_api.resources.infrastructure import ClusterSpec, ClusterS
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec, RemediationStatus
 
 VERSION = "v1alpha1"
+MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
+"""Has `clusterctl move` take along what no object of a cluster owns."""
 
 
 @dataclass(frozen=True, kw_only=True)

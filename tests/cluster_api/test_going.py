@@ -100,7 +100,8 @@ def _entry(name: str) -> tuple[str, Entry]:
     return urn, Entry(urn=urn, id="x", inputs={"spec": {}}, outputs={})
 
 
-def _work(steps: Steps) -> Work:
+def work_of(steps: Steps) -> Work:
+    """What reconcilers of a rack work with."""
     tree = rack()
     return Work(
         cluster={"metadata": {"name": "rack", "namespace": "facility"}, "spec": {}},
@@ -136,7 +137,7 @@ async def _gone(reconciler: MachineReconciler, item: Object, work: Work) -> bool
 def test_a_machine_that_was_refused_takes_no_server_of_another_with_it() -> None:
     async def whole() -> None:
         objects, steps = Objects(), Steps("rack-worker-4-server", "rack-worker-4-installation")
-        (reconciler, claims), work = _reconciler(objects), _work(steps)
+        (reconciler, claims), work = _reconciler(objects), work_of(steps)
         first, second = (_machine(objects, name, "worker-4") for name in ("first", "second"))
         with pytest.raises(NotUsable, match="MetalIpiMachine first names it too"):
             await _gone(reconciler, second, work)
@@ -175,7 +176,7 @@ def test_only_what_the_cluster_refers_to_is_its_own_and_goes_with_it_only(
         assert objects.reason("rack-new") == "NotReferred"
         assert await reconciler.gone("facility", "rack-new")
         with pytest.raises(NotUsable, match="delete Cluster facility/rack"):
-            await reconciler._gone(_object("rack"), _work(steps))  # pyright: ignore[reportPrivateUsage]
+            await reconciler._gone(_object("rack"), work_of(steps))  # pyright: ignore[reportPrivateUsage]
         assert not steps.began
         if kind is FacilityReconciler:  # the state must not go with the one that was replaced
             secret: Object = {"metadata": {"name": "rack-install-state", "ownerReferences": [{"uid": "rack-new"}]}}
@@ -206,7 +207,7 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
     async def whole() -> None:
         made = [f"rack-control-plane-{number}-{what}" for number in range(3) for what in ("server", "installation")]
         objects, steps = Objects(), Steps(FORMED, *made)
-        (reconciler, claims), work = _reconciler(objects), _work(steps)
+        (reconciler, claims), work = _reconciler(objects), work_of(steps)
         for number, item in enumerate(members(objects)):
             mac = work.servers[f"control-plane-{number}"].mac
             await claims.claim(mac, f"facility/{item['metadata']['name']}")
@@ -238,7 +239,7 @@ def test_a_stream_that_cannot_be_had_is_told_when_a_cluster_goes(monkeypatch: py
 
     async def whole() -> None:
         objects, steps = Objects(), Steps("rack-worker-4-server")
-        work = _work(steps)
+        work = work_of(steps)
         work.cluster["metadata"]["deletionTimestamp"] = "now"
         objects.there["Cluster", "rack"] = {**_cluster(), "metadata": work.cluster["metadata"]}
         metadata = {"name": "rack", "namespace": "facility", "labels": {CLUSTER_LABEL: "rack"}}
@@ -260,7 +261,7 @@ def test_a_cluster_is_called_paused_once_nothing_is_done_for_it() -> None:
 
     async def whole() -> None:
         objects, steps = Objects(), Busy()
-        hub = _hub(objects, _work(steps))
+        hub = _hub(objects, work_of(steps))
         hub.clusters.engines["rack"] = cast(Any, steps)
         cluster = _cluster()
         objects.there["Cluster", "rack"] = {**cluster, "spec": {**cluster["spec"], "paused": True}}
