@@ -94,12 +94,20 @@ class Api:
             raise
 
     async def apply(
-        self, kind: Resource, namespace: str, name: str, body: Mapping[str, Any], subresource: str = ""
+        self,
+        kind: Resource,
+        namespace: str,
+        name: str,
+        body: Mapping[str, Any],
+        subresource: str = "",
+        *,
+        manager: str = MANAGER,
     ) -> Object:
-        """Have an object be what is said here (server-side apply)."""
+        """Have an object be what is said here (server-side apply). What a manager said before, and does not say any
+        more, is taken out."""
         metadata = {**(body.get("metadata") or {}), "name": name, "namespace": namespace}
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body, "metadata": metadata}
-        query = [("fieldManager", MANAGER), ("force", "true")]
+        query = [("fieldManager", manager), ("force", "true")]
         return await self._call("PATCH", kind.path(namespace, name, subresource), whole, query=query, form="apply")
 
     async def patch(

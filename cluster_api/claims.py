@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from metal_ipi.cluster_api.api import LEASE, Api, Object
+from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 
 _HOLDER = "metal-ipi.cluster.x-k8s.io/machine"
 
@@ -23,8 +24,20 @@ class Claims:
         holds. `server` is by what it is reached."""
         name = _name(server)
         metadata = {"name": name, "annotations": {_HOLDER: machine}}
-        await self._api.create(LEASE, self._namespace, {"metadata": metadata, "spec": {"holderIdentity": name}})
-        return await self.holder(server) or ""
+        body = {"metadata": metadata, "spec": {"holderIdentity": name}}
+        await self._api.create(LEASE, self._namespace, body)
+        holder = await self.holder(server) or ""
+        if holder != machine and await self._is_abandoned(holder):
+            await self.give_back(holder)
+            await self._api.create(LEASE, self._namespace, body)
+            holder = await self.holder(server) or ""
+        return holder
+
+    async def _is_abandoned(self, holder: str) -> bool:
+        """Whether the object that has a claim is none of this hub any more: one that `clusterctl move` took along gave
+        nothing back."""
+        namespace, _, name = holder.partition("/")
+        return bool(name) and await self._api.get(METAL_IPI_MACHINE.resource, namespace, name) is None
 
     async def holder(self, server: str) -> str | None:
         """Whose a server is; None: nobody's."""

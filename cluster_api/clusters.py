@@ -103,11 +103,16 @@ class Work:
 
     async def plan(self, api: Api) -> Plan:
         """What is to be done. Until the cluster is formed, all listed servers are its own: the installer is told how
-        many workers there will be. From then on its workers are those that a MetalIpiMachine has."""
-        tree = self.tree
-        if (await self.engine.state()).named(FORMED) is not None:
+        many workers there will be. From then on its workers are those that a MetalIpiMachine has, and those that are
+        installed and no MetalIpiMachine has yet: of a cluster that was made elsewhere."""
+        tree, state = self.tree, await self.engine.state()
+        if state.named(FORMED) is not None:
             machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
-            taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)}
+            going = {str(each["spec"].get("server")) for each in machines if leaving(each)}
+            installed = {
+                node.name for node in self.nodes.workers if state.named(f"{node.hostname}-installation") is not None
+            }
+            taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)} | installed - going
             tree = settings.only(tree, frozenset(taken))
         return await self.engine.look(settings.declaration(tree))
 

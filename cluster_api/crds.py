@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from metal_ipi.cluster_api.api import Resource
-from metal_ipi.cluster_api.resources import KINDS, VERSION, Kind
+from metal_ipi.cluster_api.resources import KINDS, MOVE_LABEL, VERSION, Kind
 from metal_ipi.cluster_api.resources.base import Metadata
 
 Tree = dict[str, Any]
@@ -43,7 +43,9 @@ def _template(kind: Kind) -> Tree:
         "properties": {"metadata": _schema(Metadata), "spec": _schema(kind.spec)},
     }
     spec = {"type": "object", "required": ["template"], "properties": {"template": inner}}
-    return _definition(kind, kind.template, {"spec": spec}, {})
+    definition = _definition(kind, kind.template, {"spec": spec}, {})
+    definition["metadata"]["labels"][MOVE_LABEL] = ""  # who refers to a template is not always its owner
+    return definition
 
 
 def _definition(kind: Kind, resource: Resource, parts: Mapping[str, Tree], more: Tree) -> Tree:

@@ -19,6 +19,7 @@ from metal_ipi.cluster_api.reconcilers.config import ConfigReconciler
 from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
 from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
 from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
+from metal_ipi.cluster_api.reconcilers.remediation import RemediationReconciler
 
 FINALIZER = "metal-ipi.cluster.x-k8s.io/finalizer"
 _PREFIX = "metal-ipi.cluster.x-k8s.io"
@@ -51,6 +52,7 @@ class Operator:
         self._reconcilers: Sequence[Reconciler] = (
             FacilityReconciler(hub),
             MachineReconciler(hub),
+            RemediationReconciler(hub),
             ConfigReconciler(hub),
             ControlPlaneReconciler(hub),
         )

@@ -24,7 +24,7 @@ class SecretStore:
         """`owner` is the MetalIpiCluster, `cluster` the name of the Cluster."""
         self._api, self._owner, self._cluster = api, owner, cluster
         self._namespace = str(owner["metadata"]["namespace"])
-        self.name = f"{cluster}-install-state"
+        self.name = install_state_name(cluster)
 
     async def load(self) -> State:
         """All of it. Raises StateError, ApiError."""
@@ -34,14 +34,20 @@ class SecretStore:
 
     async def save(self, urn: str, entry: Entry | None) -> None:
         """Write one entry. Raises ApiError."""
-        key = hashlib.sha256(urn.encode()).hexdigest()[:32]
-        data = {key: None if entry is None else entry.packed()}
+        data = {key_of(urn): None if entry is None else entry.packed()}
         if await self._api.patch(SECRET, self._namespace, self.name, {"data": data}) is not None or entry is None:
             return
         body = secret(self._cluster, owned_by(self._owner), data)
         body["metadata"]["name"] = self.name
         if await self._api.create(SECRET, self._namespace, body) is None:
             raise ApiError(f"Secret {self._namespace}/{self.name} came into being just now", 409)
+
+    async def own(self) -> None:
+        """Have the MetalIpiCluster own one that came from elsewhere. Raises ApiError."""
+        found = await self._api.get(SECRET, self._namespace, self.name)
+        if found is not None and not found["metadata"].get("ownerReferences"):
+            body = {"metadata": {"ownerReferences": [owned_by(self._owner)]}}
+            await self._api.patch(SECRET, self._namespace, self.name, body)
 
     async def is_owned(self) -> bool:
         """Whether there is one, and the MetalIpiCluster is its owner. Raises ApiError."""
@@ -52,6 +58,16 @@ class SecretStore:
     async def delete(self) -> None:
         """Nothing is left of the cluster."""
         await self._api.delete(SECRET, self._namespace, self.name)
+
+
+def install_state_name(cluster: str) -> str:
+    """The name of the Secret."""
+    return f"{cluster}-install-state"
+
+
+def key_of(urn: str) -> str:
+    """A resource's key in the Secret."""
+    return hashlib.sha256(urn.encode()).hexdigest()[:32]
 
 
 def owned_by(owner: Object, *, controller: bool = False) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -151,6 +151,18 @@ class Engine:
                 self._begin(step, settings, given_up=given_up)
         return not left
 
+    def act(
+        self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]], *, leaving: bool = False
+    ) -> None:
+        """Begin with something that is no step of the plan. `urn` stands for it, and is no resource's; `leaving`: it is
+        a part of taking something away, which `stop` does not end."""
+        if self._start(urn, settings, action) and leaving:
+            self._leaving.add(urn)
+
+    async def mark(self, urn: str, unfinished: str) -> None:
+        """Have an entry say what is not so any more of what it stands for."""
+        await self._keep(urn, replace((await self.state()).entries[urn], unfinished=unfinished))
+
     async def upload_again(self, hostname: str) -> None:
         """Have what installs a machine be uploaded once more: it was withdrawn when the machine was installed."""
         for urn, entry in list((await self.state()).entries.items()):
@@ -176,34 +188,40 @@ class Engine:
         self._failures = {urn: each for urn, each in self._failures.items() if urn in there or not mine(name_of(urn))}
 
     def _begin(self, step: Step, settings: Settings, *, given_up: bool = True) -> None:
-        failure = self._failures.get(step.urn)
-        if step.urn in self._running or (failure is not None and failure.again > time.monotonic()):
-            return
-        if step.action == "delete":
-            self._leaving.add(step.urn)
-        self._running[step.urn] = asyncio.create_task(self._do(step, settings, given_up), name=step.name)
-
-    async def _do(self, step: Step, settings: Settings, given_up: bool) -> None:
-        began = time.monotonic()
-        self.learn(secret_values(settings))
         kind = self._types[type_of(step.urn)]
-        about = replace(context(step.urn, settings, Status(_Log(self), step.urn)), given_up=given_up)
+        begun = self._start(
+            step.urn, settings, lambda about: self._carry(kind, replace(about, given_up=given_up), step)
+        )
+        if begun and step.action == "delete":
+            self._leaving.add(step.urn)
+
+    def _start(self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]]) -> bool:
+        """Whether it was begun: not what runs, and not what failed just now."""
+        failure = self._failures.get(urn)
+        if urn in self._running or (failure is not None and failure.again > time.monotonic()):
+            return False
+        self._running[urn] = asyncio.create_task(self._do(urn, settings, action), name=name_of(urn))
+        return True
+
+    async def _do(self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]]) -> None:
+        began, name = time.monotonic(), name_of(urn)
+        self.learn(secret_values(settings))
         try:
-            await self._carry(kind, about, step)
+            await action(context(urn, settings, Status(_Log(self), urn)))
         except asyncio.CancelledError:
             raise
         except ProviderError as error:
-            self._failed(step, str(error))
+            self._failed(urn, str(error))
         except Exception as error:
-            _logger.exception("%s", step.name)
-            self._failed(step, f"unexpected {type(error).__name__}: {error} (a fault of the provider)")
+            _logger.exception("%s", name)
+            self._failed(urn, f"unexpected {type(error).__name__}: {error} (a fault of the provider)")
         else:
-            self._failures.pop(step.urn, None)
-            self.seconds[step.name] = time.monotonic() - began
-            _logger.info("%s: done in %.1f s", step.name, self.seconds[step.name])
+            self._failures.pop(urn, None)
+            self.seconds[name] = time.monotonic() - began
+            _logger.info("%s: done in %.1f s", name, self.seconds[name])
         finally:
-            del self._running[step.urn]
-            self._leaving.discard(step.urn)
+            del self._running[urn]
+            self._leaving.discard(urn)
             self._tell()
             self._ring()
 
@@ -239,14 +257,14 @@ class Engine:
             entries[urn] = entry
         self._state, self._planned = State(entries=entries), None
 
-    def _failed(self, step: Step, message: str) -> None:
-        times = self._failures[step.urn].times + 1 if step.urn in self._failures else 1
+    def _failed(self, urn: str, message: str) -> None:
+        times = self._failures[urn].times + 1 if urn in self._failures else 1
         pause = min(_FIRST_PAUSE * 2 ** (times - 1), _LONGEST_PAUSE)
-        self._failures[step.urn] = Failure(
-            name=step.name, message=self._redact(message), times=times, again=time.monotonic() + pause
+        self._failures[urn] = Failure(
+            name=name_of(urn), message=self._redact(message), times=times, again=time.monotonic() + pause
         )
         self._planned = None
-        _logger.warning("%s failed, again in %.0f s: %s", step.name, pause, self._redact(message))
+        _logger.warning("%s failed, again in %.0f s: %s", name_of(urn), pause, self._redact(message))
 
     def _renew(self) -> None:
         """Resource types remember what failed for the time of one update: where nothing runs, another one begins."""

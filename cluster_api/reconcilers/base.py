@@ -227,6 +227,12 @@ def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
     return "Working" if work.engine.running(mine) else waiting
 
 
+def status_of(item: Object, kind: str, keys: Sequence[str] = ("status",)) -> tuple[str, ...]:
+    """Of an object's condition of a kind its status, or these parts; empty where there is none."""
+    found: Sequence[Mapping[str, Any]] = (item.get("status") or {}).get("conditions") or []
+    return next((tuple(str(each.get(key) or "") for key in keys) for each in found if each["type"] == kind), ())
+
+
 def labels_of(item: Object) -> Mapping[str, str]:
     """An object's labels."""
     return item["metadata"].get("labels") or {}

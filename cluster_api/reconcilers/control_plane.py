@@ -12,7 +12,16 @@ from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
-from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of, refuse_while_it_stays
+from metal_ipi.cluster_api.reconcilers import own_remediation
+from metal_ipi.cluster_api.reconcilers.base import (
+    SOON,
+    Reconciler,
+    Said,
+    doing,
+    reason_of,
+    refuse_while_it_stays,
+    status_of,
+)
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value
@@ -103,6 +112,7 @@ class ControlPlaneReconciler(Reconciler):
         if formed and assets is not None:
             said.status["version"] = installed(assets.inputs)
         complete = state.named(COMPLETE) is not None
+        said.conditions.append(await own_remediation.remediate(self._hub.api, work, there, formed=formed))
         said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
         left = [step.name for step in plan.waiting(lambda name: True)]
         said.conditions.append(
@@ -180,7 +190,7 @@ class ControlPlaneReconciler(Reconciler):
         for machine in machines:
             so = machine["spec"].get("version") == item["spec"]["version"]
             found = conditions.condition("UpToDate", so, "UpToDate" if so else "NotUpToDate")
-            if _status(machine, "UpToDate") == str(so):
+            if status_of(machine, "UpToDate") == (str(so),):
                 continue
             (whole,) = (each for each in conditions.written(machine, [found]) if each["type"] == "UpToDate")
             place = machine["metadata"]
@@ -230,14 +240,8 @@ def _reference(resource: Any, name: str) -> dict[str, str]:
     return {"apiGroup": resource.group, "kind": resource.kind, "name": name}
 
 
-def _status(machine: Object, kind: str) -> str | None:
-    """The status of a condition; None where there is none of its kind."""
-    found = (machine.get("status") or {}).get("conditions") or []
-    return next((each["status"] for each in found if each["type"] == kind), None)
-
-
 def _is(machine: Object, kind: str) -> bool:
-    return _status(machine, kind) == "True"
+    return status_of(machine, kind) == ("True",)
 
 
 def _counted(item: Object, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:

@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metal_ipi.cluster_api.api import MACHINE, Object
+from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
-from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, owner_of, reason_of
+from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
+from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, reason_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
+from metal_ipi.cluster_api.reconcilers.quorum import made
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.errors import ProviderError
-from metal_ipi.provider.installation.nodes import Cluster
 from metal_ipi.stacks.platforms.listed.settings import Server
-
-SCHEME = "metal-ipi://"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +82,7 @@ class MachineReconciler(Reconciler):
         plan = await work.plan(self._hub.api)
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))
         work.engine.advance(plan, lambda step: is_of(node, step.name) and (told or _is_claim(step)))
-        return await self._seen(item, work, plan, node, told=told)
+        return await self._seen(item, machine, work, plan, node, told=told)
 
     async def _claim(self, item: Object, machine: Object, work: Work) -> Choice:
         role = item["spec"].get("pool") or ("control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker")
@@ -116,7 +114,7 @@ class MachineReconciler(Reconciler):
                     f"{holder}: take it out of the settings of one of the two clusters",
                 )
 
-    async def _seen(self, item: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
+    async def _seen(self, item: Object, machine: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
         def mine(name: str) -> bool:
             return is_of(node, name)
 
@@ -125,42 +123,21 @@ class MachineReconciler(Reconciler):
         said = Said()
         if not waiting or was:
             server = work.servers[node.name]
-            said.spec["providerID"] = f"{SCHEME}{node.hostname}"
+            said.spec["providerID"] = f"{joined.SCHEME}{node.hostname}"
             said.status = {
                 "initialization": {"provisioned": True},
                 "addresses": _addresses(node, server),
             }
         if not waiting:
-            reason, message = await self._joined(work, node, plan)
-            said.ready(True, reason, message)
-            said.again = LATER if reason == "Joined" else SOON
+            well, reason, message = await joined.look(work, node, machine, plan)
+            said.ready(well, reason, message)
+            said.again = LATER if reason == joined.JOINED else LATER / 2 if not well else SOON
             return said
         if not told and not any(_is_claim(step) for step in waiting):
             return said.ready(False, "WaitingForBootstrapData", "its OpenShiftConfig tells why")
         before = _before(plan, waiting)
         message = doing(work, mine) or (f"waits for {', '.join(before)}" if before else "")
         return said.ready(False, reason_of(work, mine, "Waiting"), message)
-
-    async def _joined(self, work: Work, node: Node, plan: Plan) -> tuple[str, str]:
-        """Has the Node say which machine it is: Cluster API finds it by that, and OpenShift on bare metal says
-        nothing of itself."""
-        formed = (await work.engine.state()).named(FORMED)
-        if formed is None:
-            return "Installed", "the cluster is not formed yet"
-        api = Cluster(formed.inputs["spec"], patience=0)
-        try:
-            found = await api.node(node.fqdn)
-            if found is None:
-                return "Installed", f"node {node.fqdn} has not joined yet"
-            wanted = f"{SCHEME}{node.hostname}"
-            has = str((found.get("spec") or {}).get("providerID") or "")
-            if has not in ("", wanted):
-                return "Joined", f"node {node.fqdn} says providerID {has}, not {wanted}: Cluster API will not find it"
-            if not has and not await api.patch_node(found, {"spec": {"providerID": wanted}}):
-                return "Installed", f"node {node.fqdn} changed just now"
-        except ProviderError as error:
-            return "Installed", str(error)
-        return "Joined", ""
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         server = item["spec"].get("server")
@@ -184,12 +161,14 @@ class MachineReconciler(Reconciler):
             return True
         # While the cluster stays, a node is drained and taken out of it first.
         stays, connections = not leaving(work.cluster), await work.connections()
-        formed = state.named(FORMED)
         async with work.engine.deciding:
-            if stays and formed is not None and node.role == "control-plane" and not await _has_begun_to_go(work, node):
-                cluster = Cluster(formed.inputs["spec"], patience=0)
-                _refuse_without_quorum(work, node, await self._away(work, node, cluster))
+            member = stays and node.role == "control-plane"
+            if member and not await _has_begun_to_go(work, node):
+                await quorum.keep(self._hub.api, work, node)
             await work.engine.stop(lambda name: is_of(node, name))
+            if member and not departure.has_left(state := await work.engine.state(), node):
+                departure.begin(work, state, node, connections)
+                return False
             mine = [urn for urn in (await work.engine.state()).entries if is_of(node, name_of(urn))]
             if not work.engine.remove(mine, connections, given_up=stays):
                 return False
@@ -208,49 +187,16 @@ class MachineReconciler(Reconciler):
     async def _all(self, work: Work) -> list[Object]:
         return await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
 
-    async def _away(self, work: Work, node: Node, cluster: Cluster) -> dict[str, str]:
-        """Which other members of the control plane cannot be counted on, and why. What was powered off just now is
-        Ready for 40 s more, so it counts what is being done too."""
-        machines = await self._hub.api.list(MACHINE, work.namespace, f"{CLUSTER_LABEL}={work.name}")
-        going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}
-        servers = {
-            each["spec"].get("server")
-            for each in await self._all(work)
-            if leaving(each) or owner_of(each, MACHINE.kind) in going
-        }
-        others = [each for each in work.nodes.control_plane if each != node]
-        found = await cluster.away([each.fqdn for each in others])
-        state, steps = await work.engine.state(), work.engine.going()
-        for each in others:
-            if each.name in servers:
-                found[each.fqdn] = "its machine is being deleted"
-            elif any(state.named(name) is None or name in steps for name in _made(each)):
-                found[each.fqdn] = "its server is being installed or taken away"
-        return found
-
-
-def _made(node: Node) -> tuple[str, str]:
-    """The names of what is made for a machine."""
-    return f"{node.hostname}-server", f"{node.hostname}-installation"
-
 
 async def _has_begun_to_go(work: Work, node: Node) -> bool:
     """Whether it was let go before, or is part of nothing yet."""
-    there = {name_of(urn) for urn in (await work.engine.state()).entries} - work.engine.going()
-    return not there.issuperset(_made(node))
-
-
-def _refuse_without_quorum(work: Work, node: Node, away: Mapping[str, str]) -> None:
-    """Raises NotUsable where the control plane would not have a majority of its machines any more."""
-    members = len(work.nodes.control_plane)
-    left, needed = members - 1 - len(away), members // 2 + 1
-    if left < needed:
-        raise NotUsable(
-            "QuorumAtStake",
-            f"{node.fqdn} stays: {left} of {members} control plane nodes would be left, and etcd needs {needed}. "
-            f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
-            "To take the whole cluster away, delete the Cluster",
-        )
+    state, going = await work.engine.state(), work.engine.going()
+    there = {name_of(urn) for urn in state.entries} - going
+    return (
+        not there.issuperset(made(node))
+        or any(is_of(node, name) for name in going)
+        or (state.named(FORMED) is not None and departure.has_left(state, node))
+    )
 
 
 def _is_claim(step: Step) -> bool:

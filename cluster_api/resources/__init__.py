@@ -9,8 +9,11 @@ from metal_ipi.cluster_api.resources.base import Part
 from metal_ipi.cluster_api.resources.bootstrap import ConfigSpec, ConfigStatus
 from metal_ipi.cluster_api.resources.control_plane import ControlPlaneSpec, ControlPlaneStatus
 from metal_ipi.cluster_api.resources.infrastructure import ClusterSpec, ClusterStatus, MachineSpec, MachineStatus
+from metal_ipi.cluster_api.resources.remediation import RemediationSpec, RemediationStatus
 
 VERSION = "v1alpha1"
+MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
+"""Has `clusterctl move` take along what no object of a cluster owns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,13 @@ METAL_IPI_MACHINE = Kind(
     status=MachineStatus,
     columns=(("Server", ".spec.server"), ("ProviderID", ".spec.providerID"), _READY),
 )
+METAL_IPI_REMEDIATION = Kind(
+    provider=INFRASTRUCTURE,
+    resource=_resource("infrastructure", "MetalIpiRemediation"),
+    spec=RemediationSpec,
+    status=RemediationStatus,
+    columns=(("PowerCycles", ".status.powerCycles"), _READY),
+)
 OPENSHIFT_CONFIG = Kind(
     provider=BOOTSTRAP,
     resource=_resource("bootstrap", "OpenShiftConfig"),
@@ -79,4 +89,4 @@ OPENSHIFT_CONTROL_PLANE = Kind(
         ("Version", ".spec.version"),
     ),
 )
-KINDS = (METAL_IPI_CLUSTER, METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE)
+KINDS = (METAL_IPI_CLUSTER, METAL_IPI_MACHINE, METAL_IPI_REMEDIATION, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE)

@@ -62,17 +62,7 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
         return
     backoff = pace.looks(job.timeout_seconds)
     told = False
-    while True:
-        try:
-            if await _is_out(job, cluster, status):
-                return
-            why = "it was told to go"
-        except _Unexpected as error:
-            why = str(error)
-        except RemoteError as error:
-            why = f"etcd cannot be asked: {error}"
-            if etcd_operator.members_available(await cluster.operator("etcd")) == len(job.members) - 1:
-                return  # somebody did it by hand
+    while why := await take_out(job, cluster, status):
         if backoff.over:
             raise ProviderError(
                 f"machine {job.hostname} was installed again, but its etcd member could not be taken out within "
@@ -87,6 +77,21 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
             )
         await status.live(f"waiting to take {job.node} out of etcd ({why}), {backoff.elapsed:.0f} s")
         await backoff.pause()
+
+
+async def take_out(job: Job, cluster: Cluster, status: Status) -> str:
+    """Take the machine's member out, once. Nothing of its old system may run. Answers why it is not out; empty: it is,
+    or the cluster has no etcd operator."""
+    if await cluster.operator("etcd") is None:
+        return ""
+    try:
+        return "" if await _is_out(job, cluster, status) else "it was told to go"
+    except _Unexpected as error:
+        return str(error)
+    except RemoteError as error:
+        if etcd_operator.members_available(await cluster.operator("etcd")) == len(job.members) - 1:
+            return ""  # somebody did it by hand
+        return f"etcd cannot be asked: {error}"
 
 
 async def remove_secrets(job: Job, cluster: Cluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import yaml
 
 from binaries.cache import cache_directory
 from binaries.golang import find_go
+from lab.cluster_api import CLUSTERCTL
 from lab.kubernetes.access import Access, apply, define, kubeconfig, send
 from lab.kubernetes.process import Process, free_port
 from metal_ipi.cluster_api import crds, rbac
@@ -49,15 +51,30 @@ def core() -> Path:
     return found
 
 
-def _core_definitions() -> list[Object]:
-    """The core's kinds in the version that is stored: nothing converts here."""
-    found: list[Object] = []
-    for path in sorted((core() / "config" / "crd" / "bases").glob("*.yaml")):
-        document = yaml.safe_load(path.read_text())
-        document["spec"]["versions"] = [each for each in document["spec"]["versions"] if each["storage"]]
-        document["spec"].pop("conversion", None)
-        found.append(document)
+def _definitions() -> list[Object]:
+    """All kinds, with clusterctl's label as it installs them; the core's and clusterctl's own in the version that is
+    stored: nothing converts here."""
+    found = crds.definitions()
+    for folder in ("config", "cmd/clusterctl/config"):
+        for path in sorted((core() / folder / "crd" / "bases").glob("*.yaml")):
+            document = yaml.safe_load(path.read_text())
+            document["spec"]["versions"] = [each for each in document["spec"]["versions"] if each["storage"]]
+            document["spec"].pop("conversion", None)
+            found.append(document)
+    for document in found:
+        document["metadata"].setdefault("labels", {})["clusterctl.cluster.x-k8s.io"] = ""
     return found
+
+
+_INVENTORY = {
+    "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
+    "kind": "Provider",
+    "metadata": {"name": "infrastructure-metal-ipi", "labels": {"clusterctl.cluster.x-k8s.io": ""}},
+    "providerName": "metal-ipi",
+    "type": "InfrastructureProvider",
+    "version": "v0.1.0",
+}
+"""What `clusterctl init` writes of a provider."""
 
 
 class Hub:
@@ -122,6 +139,21 @@ class Hub:
         logs = sorted(self.directory.glob("*.log"))
         return "\n".join(f"--- {log.name}\n" + "\n".join(log.read_text().splitlines()[-40:]) for log in logs)
 
+    def clusterctl(self, *arguments: str) -> str:
+        """What clusterctl prints; a listed skip where it is not built."""
+        program = CLUSTERCTL.cached()
+        if program is None:
+            pytest.skip("clusterctl is not built here: `python -m lab cluster-api` builds it")
+        config = self.directory / "clusterctl.yaml"
+        config.touch()
+        command = [str(program), *arguments, "--config", str(config), "--kubeconfig", str(self.admin)]
+        environment = {"CLUSTERCTL_DISABLE_VERSIONCHECK": "true", "XDG_CONFIG_HOME": str(self.directory)}
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, f"{' '.join(arguments)}: {done.stdout}{done.stderr}\n{self.told()}"
+        return done.stdout
+
     @contextlib.contextmanager
     def working(self, name: str = "providers", environment: Sequence[str] = ()) -> Generator[Process]:
         """The providers, with the rights that they ask for and no others, and some variables besides."""
@@ -166,11 +198,13 @@ def hub(directory: Path) -> Generator[Hub]:
     identities = Identities(directory)
     with Servers(directory, identities) as server:
         access = server.access(*identities.issue("admin", "system:masters"))
-        define(access, [*_core_definitions(), *crds.definitions()])
+        define(access, _definitions())
         with access.client() as client:
             for name in (NAMESPACE, "other", OWN):
                 document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 apply(client, f"/api/v1/namespaces/{name}", document)
+            inventory = f"/apis/{_INVENTORY['apiVersion']}/namespaces/{OWN}/providers/infrastructure-metal-ipi"
+            apply(client, inventory, _INVENTORY)
             user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": _USER}
             for document in rbac.objects(OWN, [user]):
                 apply(client, f"{_PLACES[document['kind']]}/{document['metadata']['name']}", document)

@@ -15,6 +15,11 @@ FACILITIES, SERVERS = (
     "metalipimachines.infrastructure.cluster.x-k8s.io",
 )
 TEMPLATES = "metalipimachinetemplates.infrastructure.cluster.x-k8s.io"
+HEALTH_CHECKS = "machinehealthchecks.cluster.x-k8s.io"
+REMEDIATIONS, REMEDIATION_TEMPLATES = (
+    "metalipiremediations.infrastructure.cluster.x-k8s.io",
+    "metalipiremediationtemplates.infrastructure.cluster.x-k8s.io",
+)
 CONFIGS = "openshiftconfigs.bootstrap.cluster.x-k8s.io"
 CONFIG_TEMPLATES = "openshiftconfigtemplates.bootstrap.cluster.x-k8s.io"
 CONTROL_PLANES = "openshiftcontrolplanes.controlplane.cluster.x-k8s.io"
@@ -85,3 +90,22 @@ def create(hub: Hub, settings: Mapping[str, Any], secrets: Mapping[str, str], *,
     early = {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}
     made = _object("", "MachineDeployment", f"{name}-workers", spec, labels={_CLUSTER: name}, annotations=early)
     hub.make(DEPLOYMENTS, made)
+
+
+def health_check(hub: Hub, name: str, of: str, labels: Mapping[str, str], **remediation: Any) -> None:
+    """Machines with these labels are looked after: a node that is not Ready for two seconds is not healthy."""
+    conditions = [{"type": "Ready", "status": status, "timeoutSeconds": 2} for status in ("False", "Unknown")]
+    spec = {
+        "clusterName": of,
+        "selector": {"matchLabels": dict(labels)},
+        "checks": {"nodeStartupTimeoutSeconds": 0, "unhealthyNodeConditions": conditions},
+        **({"remediation": remediation} if remediation else {}),
+    }
+    hub.make(HEALTH_CHECKS, _object("", "MachineHealthCheck", name, spec, labels={_CLUSTER: of}))
+
+
+def remediation_template(hub: Hub, name: str, **spec: Any) -> Mapping[str, Any]:
+    """A MetalIpiRemediationTemplate; answers what a MachineHealthCheck refers to it by."""
+    document = _object("infrastructure", "MetalIpiRemediationTemplate", name, {"template": {"spec": spec}})
+    hub.make(REMEDIATION_TEMPLATES, document)
+    return {"apiVersion": document["apiVersion"], "kind": document["kind"], "name": name}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of
 from metal_ipi.cluster_api.leader import Leader
-from metal_ipi.cluster_api.reconcilers import machine
+from metal_ipi.cluster_api.reconcilers import quorum
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub
 from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
 from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
@@ -79,6 +80,15 @@ class Steps:
     def going(self) -> set[str]:
         return {name_of(urn) for urn in self._entries} & set(self.began)
 
+    def act(self, urn: str, settings: Any, action: Any, *, leaving: bool = False) -> None:
+        """Machines that leave have left at the next look."""
+        name = name_of(urn).replace("-departure", "-installation")
+        self.began.append(name_of(urn))
+        self._entries = {
+            urn: replace(each, unfinished="its machine left the control plane") if name_of(urn) == name else each
+            for urn, each in self._entries.items()
+        }
+
     def remove(self, found: list[str], settings: Any, *, given_up: bool) -> bool:
         self.began += [name_of(urn) for urn in found if urn in self._entries]
         return not found
@@ -90,7 +100,8 @@ def _entry(name: str) -> tuple[str, Entry]:
     return urn, Entry(urn=urn, id="x", inputs={"spec": {}}, outputs={})
 
 
-def _work(steps: Steps) -> Work:
+def work_of(steps: Steps) -> Work:
+    """What reconcilers of a rack work with."""
     tree = rack()
     return Work(
         cluster={"metadata": {"name": "rack", "namespace": "facility"}, "spec": {}},
@@ -126,7 +137,7 @@ async def _gone(reconciler: MachineReconciler, item: Object, work: Work) -> bool
 def test_a_machine_that_was_refused_takes_no_server_of_another_with_it() -> None:
     async def whole() -> None:
         objects, steps = Objects(), Steps("rack-worker-4-server", "rack-worker-4-installation")
-        (reconciler, claims), work = _reconciler(objects), _work(steps)
+        (reconciler, claims), work = _reconciler(objects), work_of(steps)
         first, second = (_machine(objects, name, "worker-4") for name in ("first", "second"))
         with pytest.raises(NotUsable, match="MetalIpiMachine first names it too"):
             await _gone(reconciler, second, work)
@@ -165,7 +176,7 @@ def test_only_what_the_cluster_refers_to_is_its_own_and_goes_with_it_only(
         assert objects.reason("rack-new") == "NotReferred"
         assert await reconciler.gone("facility", "rack-new")
         with pytest.raises(NotUsable, match="delete Cluster facility/rack"):
-            await reconciler._gone(_object("rack"), _work(steps))  # pyright: ignore[reportPrivateUsage]
+            await reconciler._gone(_object("rack"), work_of(steps))  # pyright: ignore[reportPrivateUsage]
         assert not steps.began
         if kind is FacilityReconciler:  # the state must not go with the one that was replaced
             secret: Object = {"metadata": {"name": "rack-install-state", "ownerReferences": [{"uid": "rack-new"}]}}
@@ -185,7 +196,10 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
             await asyncio.sleep(0)
             return {}
 
-    monkeypatch.setattr(machine, "Cluster", Ready)
+        async def operator(self, name: str) -> None:
+            return
+
+    monkeypatch.setattr(quorum, "Cluster", Ready)
 
     def members(objects: Objects, **metadata: Any) -> list[Object]:
         return [_machine(objects, f"m-{number}", f"control-plane-{number}", **metadata) for number in range(3)]
@@ -193,7 +207,7 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
     async def whole() -> None:
         made = [f"rack-control-plane-{number}-{what}" for number in range(3) for what in ("server", "installation")]
         objects, steps = Objects(), Steps(FORMED, *made)
-        (reconciler, claims), work = _reconciler(objects), _work(steps)
+        (reconciler, claims), work = _reconciler(objects), work_of(steps)
         for number, item in enumerate(members(objects)):
             mac = work.servers[f"control-plane-{number}"].mac
             await claims.claim(mac, f"facility/{item['metadata']['name']}")
@@ -202,14 +216,16 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
             *(_gone(reconciler, item, work) for item in members(objects)[:2]), return_exceptions=True
         )
         assert answers[0] is False and isinstance(answers[1], NotUsable)
-        assert steps.began == made[:2] and "is being installed or taken away" in str(answers[1])
+        # It is switched off and leaves etcd, before anything of it is taken away.
+        assert steps.began == ["rack-control-plane-0-departure"]
+        assert "is being installed or taken away" in str(answers[1])
         # What was let go goes on, whatever comes after.
         first, *others = members(objects, deletionTimestamp="now")
         assert not await _gone(reconciler, first, work)
         for item in others:
             with pytest.raises(NotUsable, match="its machine is being deleted"):
                 await _gone(reconciler, item, work)
-        assert set(steps.began) == set(made[:2])
+        assert steps.began[1:] == made[:2]
 
     asyncio.run(whole())
 
@@ -223,7 +239,7 @@ def test_a_stream_that_cannot_be_had_is_told_when_a_cluster_goes(monkeypatch: py
 
     async def whole() -> None:
         objects, steps = Objects(), Steps("rack-worker-4-server")
-        work = _work(steps)
+        work = work_of(steps)
         work.cluster["metadata"]["deletionTimestamp"] = "now"
         objects.there["Cluster", "rack"] = {**_cluster(), "metadata": work.cluster["metadata"]}
         metadata = {"name": "rack", "namespace": "facility", "labels": {CLUSTER_LABEL: "rack"}}
@@ -245,7 +261,7 @@ def test_a_cluster_is_called_paused_once_nothing_is_done_for_it() -> None:
 
     async def whole() -> None:
         objects, steps = Objects(), Busy()
-        hub = _hub(objects, _work(steps))
+        hub = _hub(objects, work_of(steps))
         hub.clusters.engines["rack"] = cast(Any, steps)
         cluster = _cluster()
         objects.there["Cluster", "rack"] = {**cluster, "spec": {**cluster["spec"], "paused": True}}

@@ -19,9 +19,10 @@ _SERVERS = racks.CONTROL_PLANE + _WORKERS
 pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 
-@pytest.mark.parametrize("kills", [0, 5])
-def test_a_cluster_comes_and_goes(tmp_path: Path, kills: int) -> None:
-    """With the real core controllers, also where the providers are killed in the middle of steps."""
+@pytest.mark.parametrize("do", ["0", "5", "day-two"])
+def test_a_cluster_comes_and_goes(tmp_path: Path, do: str) -> None:
+    """With the real core controllers, also where the providers are killed in the middle of steps; and what comes after:
+    rolling changes, machines that are not healthy, another hub."""
     hubs.core()
     for project in copies(tmp_path, stack=RACK, variant={"platform": {"servers": racks.servers(_WORKERS, {})}}):
         project.start_lab()
@@ -32,7 +33,7 @@ def test_a_cluster_comes_and_goes(tmp_path: Path, kills: int) -> None:
             "tests.cluster_api.whole",
             str(project.layout.state / "facts.json"),
             stack,
-            str(kills),
+            do,
         )
         seen: dict[str, Any] = json.loads(project.facility(*command, seconds=1800).splitlines()[-1])
         assert sorted(seen["servers"].values()) == [racks.name(number) for number in range(_SERVERS)]

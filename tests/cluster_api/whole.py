@@ -1,7 +1,8 @@
 """Runs inside a lab with a rack: one hub, the real core controllers, the providers, and a cluster from its objects to
 its end. Prints what was seen, as JSON.
 
-python -m tests.cluster_api.whole FACTS STACKFILE KILLS     KILLS: how often the providers are killed meanwhile
+python -m tests.cluster_api.whole FACTS STACKFILE WHAT     WHAT: how often the providers are killed meanwhile, or
+                                                           `day-two`: what comes after
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from tests.cluster_api import day_two
 from tests.cluster_api import hub as hubs
 from tests.cluster_api import objects as made
 from tests.cluster_api.hub import OWN, Hub
@@ -63,7 +65,7 @@ def _steps(hub: Hub, name: str) -> set[str]:
 
 def main() -> None:
     """One cluster."""
-    facts, stack, kills = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    facts, stack, do = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     tree, secrets = _settings(facts, stack)
     for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):  # what `make` has `up` trust in the lab
         os.environ[variable] = json.loads(facts.read_text())["ca_path"]
@@ -73,7 +75,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         hubs.hub(Path(folder)) as hub,
         hub.core_controllers(),
-        _killed(hub, kills) as watch,
+        _killed(hub, 0 if do == "day-two" else int(do)) as watch,
     ):
         began = time.monotonic()
         made.create(hub, tree, secrets, workers=workers)
@@ -88,7 +90,10 @@ def main() -> None:
         hub.until(complete, "the cluster is there", _LONGEST)
         hub.until(lambda: all(_node(each) for each in hub.list(made.MACHINES)), "Machines know their Nodes", 120)
         seconds = time.monotonic() - began
-        _scale(hub, name, workers)
+        if do == "day-two":
+            day_two.run(hub, name, facts.parent, len(tree["platform"]["servers"]))
+        else:
+            _scale(hub, name, workers)
         seen = {
             "seconds": round(seconds, 1),
             "machines": {each["metadata"]["name"]: _node(each) for each in hub.list(made.MACHINES)},

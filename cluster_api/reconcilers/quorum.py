@@ -1,0 +1,84 @@
+"""Whether etcd goes on without a control plane machine: asked before one is taken away, or power-cycled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from metal_ipi.cluster_api.api import MACHINE, Api
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
+from metal_ipi.cluster_api.reconcilers.base import owner_of
+from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
+from metal_ipi.cluster_api.resources.remediation import RemediationSpec
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.installation import etcd
+from metal_ipi.provider.installation.nodes import Cluster
+
+
+async def keep(api: Api, work: Work, node: Node) -> None:
+    """Raises NotUsable where the control plane would not have a majority of its machines without this one, and
+    ProviderError where nobody knows. Ask it, and begin, while holding `Engine.deciding`."""
+    formed = (await work.engine.state()).named(FORMED)
+    if formed is None:
+        return
+    cluster = Cluster(formed.inputs["spec"], patience=0)
+    away = await _away(api, work, node, cluster)
+    members = work.nodes.control_plane
+    left, needed = len(members) - 1 - len(away), len(members) // 2 + 1
+    missing = await etcd.trouble(
+        cluster, members=len(members), needed=[each.fqdn for each in members if each != node and each.fqdn not in away]
+    )
+    if left < needed or missing:
+        raise NotUsable(
+            "QuorumAtStake",
+            f"{node.fqdn} stays: {left} of {len(members)} control plane nodes would be left, and etcd needs {needed}. "
+            f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
+            f"{f'etcd: {missing}. ' if missing else ''}To take the whole cluster away, delete the Cluster",
+        )
+
+
+def made(node: Node) -> tuple[str, str]:
+    """The names of what is made for a machine."""
+    return f"{node.hostname}-server", f"{node.hostname}-installation"
+
+
+async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
+    """Which other members of the control plane cannot be counted on, and why. What was powered off just now is
+    Ready for 40 s more, so it counts what is being done too."""
+    labels = f"{CLUSTER_LABEL}={work.name}"
+    machines = await api.list(MACHINE, work.namespace, labels)
+    going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}
+    cycled = {
+        owner_of(each, MACHINE.kind)
+        for each in await api.list(METAL_IPI_REMEDIATION.resource, work.namespace, labels)
+        if (each.get("status") or {}).get("lastPowerCycle") and not _is_over(each)
+    }
+    servers: dict[str, str] = {}
+    for each in await api.list(METAL_IPI_MACHINE.resource, work.namespace, labels):
+        owner, server = owner_of(each, MACHINE.kind), str(each["spec"].get("server"))
+        if leaving(each) or owner in going:
+            servers[server] = "is being deleted"
+        elif owner in cycled:
+            servers[server] = "was power-cycled just now"
+    others = [each for each in work.nodes.control_plane if each != node]
+    found = await cluster.away([each.fqdn for each in others])
+    state, steps = await work.engine.state(), work.engine.going()
+    for each in others:
+        if each.name in servers:
+            found[each.fqdn] = f"its machine {servers[each.name]}"
+        elif any(state.named(name) is None for name in made(each)) or any(is_of(each, name) for name in steps):
+            found[each.fqdn] = "its server is being installed or taken away"
+    return found
+
+
+def seconds_since(time: str) -> float:
+    """Seconds since a time as objects have it."""
+    return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
+
+
+def _is_over(remediation: Mapping[str, object]) -> bool:
+    """Whether a machine that was power-cycled had its time to come back."""
+    spec = RemediationSpec.model_validate(remediation.get("spec") or {})
+    status = remediation["status"]
+    assert isinstance(status, Mapping)
+    return seconds_since(str(status["lastPowerCycle"])) > spec.timeout_seconds

@@ -1,0 +1,172 @@
+"""MetalIpiRemediation: a MachineHealthCheck found a Machine not healthy. Its server is power-cycled, as often as is
+said, and each time it is waited for; then the Machine is handed over to its owner, which makes it anew.
+
+Every power cycle is written down before it is begun: a provider that is killed then begins no second one early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from metal_ipi.cluster_api import conditions
+from metal_ipi.cluster_api.api import MACHINE, MANAGER, Api, Object
+from metal_ipi.cluster_api.clusters import NotUsable, Work, leaving
+from metal_ipi.cluster_api.engine.state import Entry
+from metal_ipi.cluster_api.reconcilers import joined, quorum
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, status_of
+from metal_ipi.cluster_api.reconcilers.quorum import made, seconds_since
+from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
+from metal_ipi.cluster_api.resources.remediation import RemediationSpec
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.resource import Context
+
+HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
+"""Conditions of Machines, by which MachineHealthCheck, external remediation and owner tell each other."""
+
+Next = Literal["wait", "power-cycle", "hand-over"]
+
+
+def decide(spec: RemediationSpec, *, begun: int, seconds: float, installed: bool) -> Next:
+    """What comes next.
+
+    Args:
+        begun: power cycles that were begun.
+        seconds: since the last of them was begun; before the first, since the machine was found not healthy.
+        installed: whether its server was installed: no other is power-cycled, for its installation may be under way.
+    """
+    if installed and begun < spec.power_cycles and (begun == 0 or seconds >= spec.timeout_seconds):
+        return "power-cycle"
+    if installed and spec.power_cycles == 0:
+        return "hand-over"
+    return "wait" if seconds < spec.timeout_seconds else "hand-over"
+
+
+async def tell(api: Api, machine: Object, *said: Mapping[str, Any]) -> None:
+    """Have a Machine have these conditions, and no others that were told so before."""
+    if all(status_of(machine, each["type"], ("status", "reason", "message")) == _told(each) for each in said):
+        return
+    kinds = {each["type"] for each in said}
+    found = [each for each in conditions.written(machine, said) if each["type"] in kinds]
+    place = machine["metadata"]["namespace"], machine["metadata"]["name"]
+    body = {"status": {"conditions": found}}
+    await api.apply(MACHINE, *place, body, "status", manager=f"{MANAGER}-remediation")
+
+
+def _told(each: Mapping[str, Any]) -> tuple[str, ...]:
+    return each["status"], each["reason"], each["message"]
+
+
+class RemediationReconciler(Reconciler):
+    """Ready once its Machine is healthy again: then the MachineHealthCheck takes it away."""
+
+    resource = METAL_IPI_REMEDIATION.resource
+
+    async def _reconcile(self, item: Object, work: Work) -> Said:
+        machine = await self._machine(item, work)
+        if leaving(machine):
+            return Said().ready(False, "MachineLeaves", "its Machine is being deleted: nothing is done any more")
+        if status_of(machine, HEALTHY) == ("True",):
+            return Said().ready(True, "Healthy")
+        node = await self._node(machine, work)
+        spec, status = RemediationSpec.model_validate(item["spec"]), item.get("status") or {}
+        begun = int(status.get("powerCycles") or 0)
+        server = (await work.engine.state()).named(made(node)[0]) if node else None
+        installed = node is not None and (await work.engine.state()).named(made(node)[1]) is not None
+        seconds = seconds_since(status.get("lastPowerCycle") or item["metadata"]["creationTimestamp"])
+        match decide(spec, begun=begun, seconds=seconds, installed=installed):
+            case "power-cycle":
+                assert node is not None and server is not None, "what is installed has a server"
+                return await self._power_cycle(item, machine, work, node, server)
+            case "hand-over":
+                why = f"not healthy after {begun} power cycles" if begun else "not healthy, and not to be power-cycled"
+                await tell(
+                    self._hub.api,
+                    machine,
+                    conditions.condition(EXTERNALLY, False, "HandedOver", f"{why}: its owner makes it anew"),
+                    *self._to_owner(machine),
+                )
+                return Said().ready(False, "HandedOver", f"{why}: Machine {machine['metadata']['name']} is its owner's")
+            case "wait":
+                said = self._waits(work, node, begun, spec.timeout_seconds)
+                if node is not None and server is not None and work.engine.failures(_acts(node)):
+                    _begin(work, node, server, (await work.plan(self._hub.api)).settings)
+                return said
+
+    def _waits(self, work: Work, node: Node | None, begun: int, seconds: int) -> Said:
+        if not begun:
+            message = (
+                f"its server is not installed yet: if that is not done within {seconds} s, its owner makes it anew"
+            )
+            return Said().ready(False, "NotInstalled", message)
+        if node is not None and (message := doing(work, _acts(node))):
+            return Said().ready(False, "PowerCycling", message)
+        return Said().ready(False, "PowerCycled", f"its node has {seconds} s to come back")
+
+    def _to_owner(self, machine: Object) -> tuple[Mapping[str, Any], ...]:
+        """What the owner begins with; what it said since stays."""
+        if len(found := status_of(machine, OWNER, ("status", "reason", "message"))) == 3 and found[0] == "False":
+            return (conditions.condition(OWNER, False, found[1], found[2]),)
+        return (conditions.condition(OWNER, False, "WaitingForRemediation", "power cycles did not help"),)
+
+    async def _power_cycle(self, item: Object, machine: Object, work: Work, node: Node, server: Entry) -> Said:
+        number = int((item.get("status") or {}).get("powerCycles") or 0) + 1
+        plan = await work.plan(self._hub.api)
+        api, place = self._hub.api, (self.resource, work.namespace, item["metadata"]["name"])
+        async with work.engine.deciding:
+            if node.role == "control-plane" and not await _is_off(work, node, plan.settings):
+                await quorum.keep(api, work, node)
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            status = {"powerCycles": number, "lastPowerCycle": now}
+            await api.patch(*place, {"status": status}, "status")
+            message = f"power cycle {number} of {item['spec'].get('powerCycles', 1)}"
+            await tell(api, machine, conditions.condition(EXTERNALLY, False, "PowerCycling", message))
+
+            _begin(work, node, server, plan.settings)
+        return Said(status=status).ready(False, "PowerCycling", message)
+
+    async def _node(self, machine: Object, work: Work) -> Node | None:
+        """The node of a Machine's server; None while it has none."""
+        reference = machine["spec"]["infrastructureRef"]
+        if reference.get("kind") != METAL_IPI_MACHINE.resource.kind:
+            raise NotUsable("NotOurs", f"its Machine has a {reference.get('kind')}, no MetalIpiMachine")
+        found = await self._hub.api.get(METAL_IPI_MACHINE.resource, work.namespace, reference["name"])
+        server = ((found or {}).get("spec") or {}).get("server")
+        return work.node(server) if server in work.servers else None
+
+    def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
+        return lambda name: False  # a power cycle is ended with the machine that it is for
+
+    async def _gone(self, item: Object, work: Work) -> bool:
+        machine = await self._hub.api.get(MACHINE, work.namespace, str(item["metadata"]["name"]))
+        if machine is not None and not leaving(machine) and status_of(machine, HEALTHY) == ("True",):
+            await tell(self._hub.api, machine, conditions.condition(EXTERNALLY, True, "Remediated"))
+        return True
+
+
+def _begin(work: Work, node: Node, server: Entry, settings: Settings) -> None:
+    async def cycle(context: Context) -> None:
+        async with joined.driver(work, context.settings, context.status) as driver:
+            await driver.restart(server.outputs["machineId"])
+
+    work.engine.act(f"{server.urn.rpartition('::')[0]}::{_act(node)}", settings, cycle)
+
+
+def _act(node: Node) -> str:
+    """How a power cycle is called among what is done for a machine."""
+    return f"{node.hostname}-power cycle"
+
+
+def _acts(node: Node) -> Callable[[str], bool]:
+    return lambda name: name == _act(node)
+
+
+async def _is_off(work: Work, node: Node, settings: Settings) -> bool:
+    """Whether a server surely runs nothing: then switching it on takes nothing from anybody."""
+    try:
+        return await joined.power(work, node, settings) == "Off"
+    except (TimeoutError, ProviderError):
+        return False
