@@ -86,7 +86,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     if arbiter is not None:
         arbiter_installed = steps.installation(base, files, "arbiter-installation", arbiter, dns, after={})
         arbiter_checks = steps.pool_checks(base, "arbiter-checks", arbiter, arbiter_installed, bootstrap)
-    formed = steps.bootstrap_gates(base, bootstrap, control_plane, arbiters, dns, control_plane_checks)
+    formed = steps.bootstrap_gates(base, bootstrap, {**control_plane.machines, **arbiters}, dns, control_plane_checks)
     stands = [
         formed,
         *control_plane_checks.passed,

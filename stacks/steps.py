@@ -167,14 +167,12 @@ def pool_checks(
 def bootstrap_gates(
     base: Base,
     bootstrap: Mapping[Node, Machine],
-    control_plane: OrderedPool,
-    arbiters: Mapping[Node, Machine],
+    etcd: Mapping[Node, Machine],
     dns: ClusterDns,
     checked: PoolChecks,
 ) -> pulumi.Resource:
-    """The gate behind which there is a cluster."""
+    """The gate behind which there is a cluster. `etcd`: the machines that it needs, control plane and arbiter."""
     timeouts = base.settings.timeouts
-    etcd = {**control_plane.machines, **arbiters}
     return BootstrapGates(
         assets.BOOTSTRAP,
         BootstrapGatesArgs(

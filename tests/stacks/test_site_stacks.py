@@ -1,4 +1,4 @@
-"""The stacks `arbiter`, `baremetal`, `fips` and `proxy`: what a preview has the installer told, names be kept, and nodes be."""
+"""Stacks of single sites: what a preview has the installer told, names be kept, and nodes be."""
 
 from __future__ import annotations
 
