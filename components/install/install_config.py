@@ -104,7 +104,7 @@ def install_config(
         workers: how many workers. With 0 the installer lets pods run on the control plane, the routers of `*.apps`
             among them (pkg/asset/manifests/scheduler.go), so it must be 0 exactly where `*.apps` names the control
             plane. On platform none no machine comes of the number (pkg/asset/machines/worker.go).
-        arbiters: how many arbiters. The installer takes them on platform baremetal (pkg/types/validation, validateArbiter).
+        arbiters: how many arbiters; on platform baremetal alone (pkg/types/validation, validateArbiter).
         pull_secret: JSON; secret.
         authorized_keys: SSH public keys for user `core`. The installer looks at the first one only.
         machine_networks: CIDRs of the machines' networks, as far as they are known; none: the installer's default,

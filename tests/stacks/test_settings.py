@@ -111,7 +111,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
       for count in (-1, 0, 6, 7)),
     ("controlPlane", {"count": "3"}, "controlPlane.count", "it should be 1, 2, 3, 4 or 5", "4 or 5 from 4.18 on"),
     ("arbiter", {"count": 2}, "arbiter.count", "it should be 0 or 1", "with controlPlane.count 2"),
-    ("arbiter.labels", {"node-role.kubernetes.io/arbiter": ""}, "arbiter.labels.node-role.kubernetes.io/arbiter",
+    ("arbiter.labels", {"node-role.kubernetes.io/arbiter": ""}, "arbiter.labels.node-role.kubernetes.io/arbiter.[key]",
      "kubelets set this label themselves", "take another key"),
     ("installConfig", {"other": {"arbiter": {"name": "arbiter", "replicas": 1}}}, "installConfig.other.arbiter",
      "the program writes this field", "set arbiter"),
