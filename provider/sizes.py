@@ -2,7 +2,7 @@
 
 Documented minima: OpenShift, «Minimum resource requirements for cluster installation» (openshift-docs,
 modules/installation-minimum-resource-requirements.adoc) and, for a single node, modules/
-install-sno-requirements-for-installing-on-a-single-node.adoc.
+install-sno-requirements-for-installing-on-a-single-node.adoc. Nobody documents an arbiter's.
 
 A machine that forms the cluster in a live system needs more from 4.19 on, because all that it writes is in memory:
 
@@ -31,6 +31,7 @@ LOCAL_VM_MIB = 24 * GIB
 """The default of a virtual bootstrap machine: as the agent-based installer's CI (openshift-metal3/dev-scripts
 PR 1909)."""
 _DOCUMENTED = "the least that OpenShift's documentation asks for"
+_ARBITER = "as a worker: it runs etcd, beside what every node has (a figure of ours)"
 _LIVE = (
     "from 4.19 on the node image is unpacked in memory (openshift/installer PR 10133: 9.4 GiB in half of the memory)"
 )
@@ -51,13 +52,13 @@ def least(role: str, release: str, *, live: bool, alone: bool = False) -> Least:
     """What a machine needs.
 
     Args:
-        role: `bootstrap`, `control-plane` or `worker`.
+        role: `bootstrap`, `control-plane`, `arbiter` or `worker`.
         release: of OpenShift, `4.19.0`.
         live: whether it forms the cluster in its live system, as a bootstrap machine or as a single node.
         alone: whether it is the cluster's only machine.
     """
-    memory, cpus = (8 * GIB, 2) if role == "worker" else (16 * GIB, 8 if alone else 4)
-    source = _DOCUMENTED
+    memory, cpus = (8 * GIB, 2) if role in ("arbiter", "worker") else (16 * GIB, 8 if alone else 4)
+    source = _ARBITER if role == "arbiter" else _DOCUMENTED
     if live:
         memory, cpus = max(memory, 16 * GIB), max(cpus, 4)
         if _minor(release) >= _NODE_IMAGE_MINOR:

@@ -88,6 +88,7 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
         base_domain=settings.base_domain,
         architecture=settings.boot.architecture,
         control_plane=settings.control_plane.count,
+        arbiters=settings.arbiter.count,
         workers=settings.workers.count,
         machine_networks=site.machine_networks,
         fips=settings.install.fips,
@@ -125,7 +126,7 @@ def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> 
 
 
 def _previous_runs(nodes: Nodes | None = None) -> PreviousRuns:
-    control_plane = nodes.control_plane if nodes is not None else ()
+    control_plane = nodes.etcd if nodes is not None else ()
     return previous_runs(
         assets=f"{ASSETS}-create", gate=f"{BOOTSTRAP}-complete", keys=KEYS, control_plane=control_plane
     )

@@ -10,7 +10,7 @@ NO_DISK = install_config.NO_DISK
 """What a single node's bootstrapInPlace names for a disk."""
 SITE = "installConfig"
 """The section whose settings have the installer's names."""
-_SIZES = ("controlPlane.replicas", "compute[].replicas")
+_SIZES = ("controlPlane.replicas", "arbiter.replicas", "compute[].replicas")
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "clusterName": ("metadata.name",),
     "baseDomain": ("baseDomain",),
@@ -22,8 +22,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "apiAddress: platform.address": ("platform.baremetal.apiVIPs",),
     "ingressAddress: platform.address": ("platform.baremetal.ingressVIPs",),
     "controlPlane.count": _SIZES[:1],
-    "workers.count": _SIZES[1:],
-    "boot.architecture": ("controlPlane.architecture", "compute[].architecture"),
+    "arbiter.count": _SIZES[1:2],
+    "workers.count": _SIZES[2:],
+    "boot.architecture": ("controlPlane.architecture", "arbiter.architecture", "compute[].architecture"),
     "install.pullSecret": ("pullSecret",),
     "install.fips": ("fips",),
     "ssh.authorizedKeys": ("sshKey",),

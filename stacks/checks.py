@@ -39,7 +39,7 @@ def expectations(
         runs: the generations that are on their disks, once they are installed. A control plane machine may have been
             left on an earlier one (`reprovision.controlPlane: keep`): then it is checked against that.
     """
-    may_be_kept = pool.role == "control-plane" and settings.reprovision.control_plane == "keep"
+    may_be_kept = pool.role != "worker" and settings.reprovision.control_plane == "keep"
 
     def expected(node: Node, machine: Machine) -> pulumi.Output[Expectation]:
         generation = prepared[node].system.generation if node in prepared else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from itertools import chain
 
-from metal_ipi.stacks import day_two_conflicts
+from metal_ipi.stacks import day_two_conflicts, sizes
 from metal_ipi.stacks.cluster_api.refused import not_through_hubs
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
@@ -22,15 +22,13 @@ from metal_ipi.stacks.sections.service_addresses import (
 _LONGEST_NAME = 63
 _WHOSE = {"apiAddress": "API's", "ingressAddress": "routers'"}
 _ONE_FAMILY = "the cluster has IPv4 alone (installConfig.networking)"
-_EVERY_RELEASES, _MORE_SINCE = 3, 18
-"""The largest control plane of all releases, and the first 4.x that has larger ones."""
 
 
 def conflicts(settings: Settings) -> list[Problem]:
     """All conflicts of settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
-        *(_install_config(settings), _machine_config(settings), _size(settings)),
+        *(_install_config(settings), _machine_config(settings), sizes.conflicts(settings)),
         *(_addresses(settings), _announced_ingress(settings), _platform(settings), _live_checks(settings)),
         not_through_hubs(settings),
     )
@@ -50,18 +48,6 @@ def _names(settings: Settings) -> Found:
             f"a machine would be called {longest}, which has {len(longest)} characters, and a node's name has up to"
             f" {_LONGEST_NAME}",
             "shorten clusterName, which machines' names have twice, or baseDomain",
-        )
-
-
-def _size(settings: Settings) -> Found:
-    """Source: openshift/installer's PR 9154, and openshift-docs' 85895, both of 4.18."""
-    count, release = settings.control_plane.count, settings.openshift_version
-    if count > _EVERY_RELEASES and int(release.split(".")[1]) < _MORE_SINCE:
-        yield (
-            "controlPlane.count",
-            str(count),
-            f"OpenShift has larger control planes than 3 from 4.{_MORE_SINCE} on, and openshiftVersion is {release}",
-            "have 3",
         )
 
 
@@ -114,7 +100,7 @@ def _install_config(settings: Settings) -> Found:
         yield "apiAddress.ipv6Address", api.ipv6_address, _ONE_FAMILY, "remove it"
     for path, value, why, remedy in config.contradictions():
         yield f"installConfig.{path}", value, why, remedy
-    count = settings.control_plane.count + settings.workers.count
+    count = settings.control_plane.count + settings.arbiter.count + settings.workers.count
     if config.networking.nodes < count:
         yield (
             "installConfig.networking.clusterNetwork",

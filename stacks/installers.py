@@ -33,6 +33,8 @@ from metal_ipi.provider.types import (
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.user_data import nearly_the_same, of_one, sources
 
+_WITH_ETCD = "control-plane-installation"
+"""Whom an arbiter takes turns with: etcd spares one of them at a time."""
 BOOTSTRAP_IGNITION = "bootstrap.ign"
 """The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
 
@@ -146,13 +148,13 @@ class Installers:
             after: what must be done before one is installed.
         """
         machines = pool.machines
-        members = [node.fqdn for node in machines]
+        members = [node.fqdn for node in (machines if pool.role == "worker" else self._base.nodes.etcd)]
         installations = {
             node: self._installation(
                 node,
                 machine,
                 prepared[node],
-                pool=name,
+                pool=_WITH_ETCD if pool.role == "arbiter" else name,
                 members=members,
                 expected=expected[node],
                 credentials=credentials,

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
 from metal_ipi.stacks.platforms.ironic.settings import Ironic
-from metal_ipi.stacks.platforms.listed.settings import MACHINE_NAME
+from metal_ipi.stacks.platforms.listed.settings import MACHINE_NAME, SECTIONS
 from metal_ipi.stacks.platforms.redfish.settings import Redfish
 from metal_ipi.stacks.platforms.section import OfMachine, PlatformSection, at, items
 from metal_ipi.stacks.sections.api_address import (
@@ -34,7 +34,7 @@ from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
 from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
 from metal_ipi.stacks.sections.install_config import InstallConfig
 from metal_ipi.stacks.sections.machine_config import MachineConfigs
-from metal_ipi.stacks.sections.machines import ControlPlane, Reprovision, Workers
+from metal_ipi.stacks.sections.machines import Arbiter, ControlPlane, Reprovision, Workers
 from metal_ipi.stacks.sections.node_marks import Taint
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
@@ -54,6 +54,7 @@ class Settings(Section):
     openshift_version: Release = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
     platform: Annotated[Platform, Field(discriminator="type")] = Field(description="where the machines come from")
     control_plane: ControlPlane = Field(default_factory=ControlPlane, description="the control plane machines")
+    arbiter: Arbiter = Field(default_factory=Arbiter, description="the arbiter of a control plane of two")
     workers: Workers = Field(default_factory=Workers, description="the workers")
     boot: Boot = Field(default_factory=Boot, description="what the machines boot")
     reprovision: Reprovision = Field(
@@ -164,8 +165,12 @@ class Settings(Section):
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """The machines that last, by name within the cluster: control-plane-0, ..., worker-0, ..."""
-        return self.platform.machines({"control-plane": self.control_plane.count, "worker": self.workers.count})
+        """The machines that last, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ..."""
+        return self.platform.machines({role: section.count for role, section in self._roles.items()})
+
+    @property
+    def _roles(self) -> Mapping[str, ControlPlane | Arbiter | Workers]:
+        return {"control-plane": self.control_plane, "arbiter": self.arbiter, "worker": self.workers}
 
     def of_machine(self, machine: str) -> OfMachine:
         """What the platform's section says of a machine (`worker-0`)."""
@@ -177,6 +182,7 @@ class Settings(Section):
         for path, arguments in (
             ("boot.kernelArguments", self.boot.kernel_arguments),
             ("controlPlane.kernelArguments", self.control_plane.kernel_arguments),
+            ("arbiter.kernelArguments", self.arbiter.kernel_arguments),
             ("workers.kernelArguments", self.workers.kernel_arguments),
             *((f"platform.{path}", arguments) for path, arguments in self.platform.given_kernel_arguments()),
         ):
@@ -199,8 +205,8 @@ class Settings(Section):
         taken = {(taint.key, taint.effect) for taint in own}
         return (*(taint for taint in self._role(machine).taints if (taint.key, taint.effect) not in taken), *own)
 
-    def _role(self, machine: str) -> ControlPlane | Workers:
-        return self.workers if machine.startswith("worker-") else self.control_plane
+    def _role(self, machine: str) -> ControlPlane | Arbiter | Workers:
+        return self._roles[machine.rpartition("-")[0]]
 
     def install_device(self, machine: str) -> DeviceRule:
         """Which disk a machine (`worker-0`) is installed to. Only where `boot.install` is set."""
@@ -221,9 +227,7 @@ class Settings(Section):
         roles = [match[1] for name in names if isinstance(name, str) and (match := MACHINE_NAME.fullmatch(name))]
         if not roles or len(roles) < len(names):
             return tree  # nothing to count, or a name is wrong, which its own rule tells
-        counted = {
-            section: roles.count(role) for section, role in (("controlPlane", "control-plane"), ("workers", "worker"))
-        }
+        counted = {section: roles.count(role) for role, section in SECTIONS.items()}
         sections = {name: tree.get(name, {}) for name in counted}
         return {
             **tree,

@@ -27,6 +27,7 @@ class Nodes:
 
     bootstrap: Node
     control_plane: tuple[Node, ...]
+    arbiters: tuple[Node, ...]
     workers: tuple[Node, ...]
 
     @classmethod
@@ -37,14 +38,22 @@ class Nodes:
             hostname = f"{settings.cluster_name}-{name}"
             return Node(fqdn=settings.full(hostname), hostname=hostname, role=role)
 
-        workers = tuple(name for name in settings.machines if name.startswith("worker-"))
+        def of(role: Role) -> tuple[Node, ...]:
+            return tuple(node(name, role) for name in settings.machines if name.startswith(f"{role}-"))
+
         return cls(
             bootstrap=node("bootstrap", "bootstrap"),
-            control_plane=tuple(node(name, "control-plane") for name in settings.machines if name not in workers),
-            workers=tuple(node(name, "worker") for name in workers),
+            control_plane=of("control-plane"),
+            arbiters=of("arbiter"),
+            workers=of("worker"),
         )
+
+    @property
+    def etcd(self) -> tuple[Node, ...]:
+        """The machines that have a member of etcd."""
+        return (*self.control_plane, *self.arbiters)
 
     @property
     def all(self) -> tuple[Node, ...]:
         """Every machine, bootstrap first."""
-        return (self.bootstrap, *self.control_plane, *self.workers)
+        return (self.bootstrap, *self.etcd, *self.workers)

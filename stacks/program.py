@@ -65,11 +65,15 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     base = prepared(settings, boot, parent)
     files = BootFiles(base)
     control_plane = steps.ordered_pool(base, files, "control-plane", "control-plane", base.nodes.control_plane)
+    arbiter = (
+        steps.ordered_pool(base, files, "arbiter", "arbiter", base.nodes.arbiters) if base.nodes.arbiters else None
+    )
+    arbiters = arbiter.machines if arbiter else {}
     workers = steps.ordered_pool(base, files, "worker", "workers", base.nodes.workers)
     bootstrap = steps.bootstrap_machine(base, files, workers.machines)
-    machines = {**control_plane.machines, **workers.machines}
+    machines = {**control_plane.machines, **arbiters, **workers.machines}
     costs = cost(settings, machines, base.invoke)
-    dns = steps.cluster_dns(base, control_plane, workers, bootstrap)
+    dns = steps.cluster_dns(base, control_plane, arbiters, workers, bootstrap)
 
     in_place = {node: [dns.records] for node in control_plane.machines} if not bootstrap else {}
     control_plane_installed = steps.installation(
@@ -78,11 +82,18 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     control_plane_checks = steps.pool_checks(
         base, "control-plane-checks", control_plane, control_plane_installed, bootstrap
     )
-    formed = steps.bootstrap_gates(base, bootstrap, control_plane, dns, control_plane_checks)
+    arbiter_checks = arbiter_installed = None
+    if arbiter is not None:
+        arbiter_installed = steps.installation(base, files, "arbiter-installation", arbiter, dns, after={})
+        arbiter_checks = steps.pool_checks(base, "arbiter-checks", arbiter, arbiter_installed, bootstrap)
+    formed = steps.bootstrap_gates(base, bootstrap, {**control_plane.machines, **arbiters}, dns, control_plane_checks)
     stands = [
         formed,
         *control_plane_checks.passed,
-        steps.machine_config_gate(base, control_plane, workers, control_plane_checks, control_plane_installed),
+        *(arbiter_checks.passed if arbiter_checks else ()),
+        steps.machine_config_gate(
+            base, control_plane, {**arbiters, **workers.machines}, control_plane_checks, control_plane_installed
+        ),
         *api_address.announced(
             settings,
             base.api_address,
@@ -103,7 +114,9 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
 
     # A worker may be installed only when the bootstrap machine has given its server back, and a control plane machine
     # may be added to a cluster that is formed.
-    installed = [pool.installed for pool in (control_plane_installed, workers_installed) if pool is not None]
+    installed = [
+        pool.installed for pool in (control_plane_installed, arbiter_installed, workers_installed) if pool is not None
+    ]
     joining = [formed, *chain.from_iterable(installed)]
     alone = [*([removal.resource] if removal else stands), dns.ingress_records]
     ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
@@ -112,9 +125,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     )
     passed = worker_checks.passed if worker_checks else []
     credentials = cluster_credentials(dns, base.assets)
-    marks = day_two.node_marks(
-        settings, {**control_plane.machines, **workers.machines}, credentials, [ready], base.ours
-    )
+    marks = day_two.node_marks(settings, machines, credentials, [ready], base.ours)
     day_two.day_two(
         settings,
         operators,
@@ -135,7 +146,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         cluster=base.keys,
         opts=base.components,
     )
-    nodes = [control_plane_checks.nodes, *([worker_checks.nodes] if worker_checks else [])]
+    nodes = [each.nodes for each in (control_plane_checks, arbiter_checks, worker_checks) if each is not None]
     address = {} if base.api_address is None else {"address": base.api_address}
     outputs: dict[str, pulumi.Input[Any] | None] = {
         "cluster": {

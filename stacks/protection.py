@@ -31,7 +31,7 @@ def protection(settings: Settings, nodes: Nodes, reached: Stage) -> list[pulumi.
     if not settings.protects:
         return None
     ordered_again = reached.resumed and not settings.boot.install
-    machines = () if ordered_again else nodes.control_plane
+    machines = () if ordered_again else nodes.etcd
     return [_transformation(frozenset(node.hostname for node in machines))]
 
 

@@ -38,6 +38,15 @@ def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[
             " makes no highly available cluster of it",
             "set it to 1, and add workers; or install another cluster",
         )
+    arbiters = (begun.get("arbiter") or {}).get("replicas") or 0
+    if arbiters != settings.arbiter.count:
+        yield (
+            "arbiter.count",
+            str(settings.arbiter.count),
+            f"the cluster was installed with {arbiters or 'none'}, and its topology stays: OpenShift has no way from"
+            " two control plane machines with an arbiter to another control plane, or back",
+            f"set it to {arbiters}, and controlPlane.count to what it was; or install another cluster",
+        )
     wanted = {node.hostname for node in Nodes.of(settings).control_plane}
     gone = sorted(name for name in machines - wanted if name.startswith(f"{settings.cluster_name}-control-plane-"))
     if gone:

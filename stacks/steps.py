@@ -89,11 +89,15 @@ def bootstrap_machine(base: Base, files: BootFiles, workers: Mapping[Node, Lasti
 
 
 def cluster_dns(
-    base: Base, control_plane: OrderedPool, workers: OrderedPool, bootstrap: Mapping[Node, Machine]
+    base: Base,
+    control_plane: OrderedPool,
+    arbiters: Mapping[Node, LastingMachine],
+    workers: OrderedPool,
+    bootstrap: Mapping[Node, Machine],
 ) -> ClusterDns:
     """Declare the cluster's names."""
     settings = base.settings
-    machines: Mapping[Node, Machine] = {**control_plane.machines, **workers.machines, **bootstrap}
+    machines: Mapping[Node, Machine] = {**control_plane.machines, **arbiters, **workers.machines, **bootstrap}
     ipv6 = {node: machine.ipv6 for node, machine in machines.items()}
     return ClusterDns(
         "dns",
@@ -102,6 +106,7 @@ def cluster_dns(
             zone=settings.zone,
             ttl=settings.dns.ttl,
             control_plane=control_plane.pool.addresses,
+            arbiters={node.fqdn: machine.public_ipv4 for node, machine in arbiters.items()},
             workers=workers.pool.addresses,
             schedulable=base.stage.schedulable,
             bootstrap=next(((node.fqdn, machine.public_ipv4) for node, machine in bootstrap.items()), None),
@@ -160,19 +165,23 @@ def pool_checks(
 
 
 def bootstrap_gates(
-    base: Base, bootstrap: Mapping[Node, Machine], control_plane: OrderedPool, dns: ClusterDns, checked: PoolChecks
+    base: Base,
+    bootstrap: Mapping[Node, Machine],
+    etcd: Mapping[Node, Machine],
+    dns: ClusterDns,
+    checked: PoolChecks,
 ) -> pulumi.Resource:
-    """The gate behind which there is a cluster."""
+    """The gate behind which there is a cluster. `etcd`: the machines that it needs, control plane and arbiter."""
     timeouts = base.settings.timeouts
     return BootstrapGates(
         assets.BOOTSTRAP,
         BootstrapGatesArgs(
             bootstrap=bootstrap,
-            control_plane=control_plane.machines,
+            control_plane=etcd,
             access=base.access,
             dns=dns,
             assets=base.assets,
-            machine_config_networks=_let_in(base, [*bootstrap.values(), *control_plane.machines.values()]),
+            machine_config_networks=_let_in(base, [*bootstrap.values(), *etcd.values()]),
             after=() if bootstrap else checked.passed,
             reachable_timeout=timeouts.machines_reachable,
             api_timeout=timeouts.api_answers,
@@ -189,7 +198,7 @@ def _let_in(base: Base, machines: Sequence[Machine]) -> pulumi.Output[list[str]]
 def machine_config_gate(
     base: Base,
     control_plane: OrderedPool,
-    workers: OrderedPool,
+    others: Mapping[Node, Machine],
     checked: PoolChecks,
     installation: PoolInstallation | None,
 ) -> Gate:
@@ -202,7 +211,7 @@ def machine_config_gate(
         "machine-config-access",
         control_plane.machines,
         access=base.access,
-        allowed=_let_in(base, [*control_plane.machines.values(), *workers.machines.values()]),
+        allowed=_let_in(base, [*control_plane.machines.values(), *others.values()]),
         timeout=base.settings.timeouts.machines_reachable,
         address=base.api_address,
         triggers=list(installation.generations.values()) if installation else (),
@@ -249,6 +258,7 @@ def completion_gates(
     timeouts = base.settings.timeouts
     credentials, logs = cluster_credentials(dns, base.assets), base.access.logs(machines)
     workers = [worker_checks.reachable_gate] if worker_checks else []
+    members = len(base.nodes.etcd)
     # From bootstrap's end the API is the control plane's: nodes join while others are checked and the bootstrap machine
     # goes.
     ready = Gate(
@@ -258,7 +268,7 @@ def completion_gates(
                 credentials=credentials,
                 names=[node.fqdn for node in machines],
                 addresses=node_addresses(machines),
-                etcd_members=count if (count := base.settings.control_plane.count) > _BEFORE_GROWTH else None,
+                etcd_members=members if members > _BEFORE_GROWTH or base.nodes.arbiters else None,
                 logs=logs,
             ),
             timeout_seconds=timeouts.nodes_ready,

@@ -60,7 +60,7 @@ class NodePoolArgs:
     platform: Platform
     """Where they come from."""
     role: Role
-    """`control-plane` or `worker`."""
+    """`control-plane`, `arbiter` or `worker`."""
     nodes: tuple[Node, ...]
     """The machines, all of this role."""
     boots: Mapping[Node, Boot]
@@ -133,7 +133,7 @@ class PoolChecks(pulumi.ComponentResource):
             GateArgs(
                 spec=SshReachable(logs=args.access.logs(machines)),
                 timeout_seconds=args.timeout,
-                aborts=args.pool.role == "control-plane",
+                aborts=args.pool.role != "worker",
             ),
             pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
         )

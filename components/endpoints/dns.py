@@ -34,6 +34,8 @@ class ClusterDnsArgs:
     """Address by full node name."""
     workers: Mapping[str, pulumi.Input[str]]
     """Address by full node name."""
+    arbiters: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, "pulumi.Input[str]"])
+    """Address by full node name; they serve neither the API nor ingress."""
     schedulable: bool = False
     """Whether the control plane takes pods beside workers."""
     bootstrap: tuple[str, pulumi.Input[str]] | None = None
@@ -70,7 +72,10 @@ class ClusterDns(pulumi.ComponentResource):
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
         temporary = _temporary(args)
         control_plane, workers = _hosts(args, args.control_plane), _hosts(args, args.workers)
-        lasting = api_records(domain=args.domain, control_plane=control_plane, api_address=_api(args))
+        arbiters = _hosts(args, args.arbiters)
+        lasting = api_records(
+            domain=args.domain, control_plane=control_plane, arbiters=arbiters, api_address=_api(args)
+        )
         ingress = ingress_records(
             domain=args.domain,
             control_plane=control_plane,
@@ -120,7 +125,7 @@ class ClusterDns(pulumi.ComponentResource):
         """The records of one reverse zone. All addresses are given to each: which lie in it is known once they are."""
         api = _api(args)
         own = {f"api.{args.domain}": api} if api is not None else {}
-        parts = [("reverse", {**own, **_hosts(args, {**args.control_plane, **args.workers})}, False)]
+        parts = [("reverse", {**own, **_hosts(args, {**args.control_plane, **args.arbiters, **args.workers})}, False)]
         if args.bootstrap is not None:
             parts.append(("bootstrap-reverse", _hosts(args, dict([args.bootstrap])), True))
         for part, hosts, ephemeral in parts:

@@ -44,11 +44,15 @@ class Host(Generic[Address]):
 
 
 def api_records(
-    *, domain: str, control_plane: Mapping[str, Host[Address]], api_address: Host[Address] | None = None
+    *,
+    domain: str,
+    control_plane: Mapping[str, Host[Address]],
+    arbiters: Mapping[str, Host[Address]],
+    api_address: Host[Address] | None = None,
 ) -> tuple[Record[Address], ...]:
-    """What the cluster needs to come about. `domain` is the cluster's; the map gives addresses by full node name."""
+    """What the cluster needs to come about. `domain` is the cluster's; the maps give addresses by full node name."""
     api = tuple(control_plane.values()) if api_address is None else (api_address,)
-    return (*_name(f"api.{domain}", api), *_name(f"api-int.{domain}", api), *_nodes(control_plane))
+    return (*_name(f"api.{domain}", api), *_name(f"api-int.{domain}", api), *_nodes(control_plane), *_nodes(arbiters))
 
 
 def ingress_records(

@@ -60,7 +60,7 @@ class BootstrapGatesArgs:
     bootstrap: Mapping[Node, Machine]
     """The bootstrap machine; nothing where the control plane bootstraps itself."""
     control_plane: Mapping[Node, Machine]
-    """The control plane machines: their consoles are gathered too when bootstrap fails."""
+    """The machines that etcd needs, an arbiter among them: their consoles are gathered too when bootstrap fails."""
     access: Access
     """How nodes are reached."""
     dns: ClusterDns

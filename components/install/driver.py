@@ -174,7 +174,7 @@ def _is_baremetal(install_config: str) -> bool:
 def _leave_machines_out(work_directory: Path) -> None:
     """Take away the machines and hosts that the installer has OpenShift's machine API make and install, as is usual
     where somebody else does that (openshift-docs, installing-*-user-infra): it would wait for workers of its own."""
-    for kind in ("hosts", "master-machines", "worker-machineset"):
+    for kind in ("hosts", "master-machines", "worker-machineset", "arbiter-machines", "arbiter_hosts"):
         for path in (work_directory / "openshift").glob(f"99_openshift-cluster-api_{kind}-*.yaml"):
             path.unlink()
 

@@ -45,7 +45,7 @@ NETWORKING: Mapping[str, Any] = {
 RENDERED = {
     **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "leave it out"),
     **{"baseDomain": "set baseDomain", "metadata": "set clusterName", "controlPlane": "set controlPlane"},
-    **{"compute": "set workers", "platform": "set platform", "fips": "set install.fips"},
+    **{"arbiter": "set arbiter", "compute": "set workers", "platform": "set platform", "fips": "set install.fips"},
     **{"pullSecret": "set install.pullSecret", "sshKey": "set ssh.authorizedKeys"},
 }
 """Fields of install-config.yaml that other settings make, and what to do instead of giving them."""
@@ -67,7 +67,7 @@ def baremetal(*, api: str, ingress: str, hosts: Sequence[Mapping[str, str]]) -> 
 
     Args:
         api, ingress: IPv4 addresses of the machines' network.
-        hosts: `name`, `role` (master, worker) and `bootMACAddress` of each server.
+        hosts: `name`, `role` (master, arbiter, worker) and `bootMACAddress` of each server.
     """
     return {
         "baremetal": {
@@ -86,6 +86,7 @@ def install_config(
     architecture: str,
     control_plane: int,
     workers: int,
+    arbiters: int = 0,
     pull_secret: str,
     authorized_keys: Sequence[str],
     machine_networks: Sequence[str] = (),
@@ -99,10 +100,11 @@ def install_config(
     Args:
         cluster_name, base_domain: together the cluster's domain.
         architecture: CoreOS's name, `x86_64` or `aarch64`.
-        control_plane: how many control plane machines: 1, 3, 4 or 5.
+        control_plane: how many control plane machines: 1, 3, 4 or 5, or 2 with an arbiter.
         workers: how many workers. With 0 the installer lets pods run on the control plane, the routers of `*.apps`
             among them (pkg/asset/manifests/scheduler.go), so it must be 0 exactly where `*.apps` names the control
             plane. On platform none no machine comes of the number (pkg/asset/machines/worker.go).
+        arbiters: how many arbiters; on platform baremetal alone (pkg/types/validation, validateArbiter).
         pull_secret: JSON; secret.
         authorized_keys: SSH public keys for user `core`. The installer looks at the first one only.
         machine_networks: CIDRs of the machines' networks, as far as they are known; none: the installer's default,
@@ -127,6 +129,7 @@ def install_config(
             "baseDomain": base_domain,
             "metadata": {"name": cluster_name},
             "controlPlane": {"name": "master", "architecture": machine, "replicas": control_plane},
+            **({"arbiter": {"name": "arbiter", "architecture": machine, "replicas": arbiters}} if arbiters else {}),
             "compute": [{"name": "worker", "architecture": machine, "replicas": workers}],
             "networking": {"networkType": networking.pop("networkType"), **machines, **networking},
             "platform": dict(platform),

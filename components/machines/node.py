@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["bootstrap", "control-plane", "worker"]
-POOLS: Mapping[Role, str] = {"control-plane": "master", "worker": "worker"}
+Role = Literal["bootstrap", "control-plane", "arbiter", "worker"]
+POOLS: Mapping[Role, str] = {"control-plane": "master", "arbiter": "arbiter", "worker": "worker"}
 """The machine config pool of a role; the machine config server has its configuration under the same name."""
 
 

@@ -21,8 +21,11 @@ STACK = "pulumi:pulumi:Stack"
 
 GATE = "metal-ipi:index:Gate"
 
-CONTROL_PLANE = "control-plane"
+CONTROL_PLANE, ARBITER = "control-plane", "arbiter"
+ETCD = (CONTROL_PLANE, ARBITER)
+"""The roles whose machines have a member of etcd."""
 ROLES = ("bootstrap", CONTROL_PLANE, "worker")
+"""Of machines that are ordered."""
 ROLE_TAG = "metal-ipi:role="
 
 
@@ -92,10 +95,10 @@ def role_of(tags: tuple[Any, ...]) -> str:
 
 
 def is_control_plane(resource: Resource) -> bool:
-    """Whether it is a control plane machine: ordered, or a server that was claimed, which is known by its name."""
+    """Whether it is one that has etcd: ordered, or a server that was claimed, which is known by its name."""
     if resource.type == DEVICE:
         return role_of(tuple(listed(resource.properties.get("tags")))) == CONTROL_PLANE
-    named = re.search(rf"(^|-){CONTROL_PLANE}-\d+$", resource.text("hostname")) is not None
+    named = re.search(rf"(^|-)({'|'.join(ETCD)})-\d+$", resource.text("hostname")) is not None
     return resource.type in (REDFISH, IRONIC) and named
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.gates.https import Answer, is_ready
-from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
+from metal_ipi.provider.installation.inputs import ARBITER, CONTROL_PLANE, WORKER, Job
 from metal_ipi.provider.installation.nodes import Cluster
 from metal_ipi.provider.status import Status
 
@@ -24,7 +24,10 @@ _TOO_MANY = 429
 _REMEDIES = {
     WORKER: "loosen the budget or end the pod",
     # Its budgets guard the quorum of etcd.
-    CONTROL_PLANE: "leave the budget as it is, and see to what ails the pods it counts, on the other nodes",
+    **dict.fromkeys(
+        (CONTROL_PLANE, ARBITER),
+        "leave the budget as it is, and see to what ails the pods it counts, on the other nodes",
+    ),
 }
 
 

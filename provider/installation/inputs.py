@@ -11,7 +11,7 @@ from metal_ipi.provider.given import Local, default
 from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 from metal_ipi.provider.resources.installation import InstallationArgs
 
-CONTROL_PLANE, WORKER = "control-plane", "worker"
+CONTROL_PLANE, ARBITER, WORKER = "control-plane", "arbiter", "worker"
 
 
 class Job(InstallationArgs):
@@ -20,6 +20,11 @@ class Job(InstallationArgs):
     recorded: Local[str | None] = default()
     """The disk that it is installed on, which the state tells; empty where that is not known, or another one is wanted;
     None where it never was installed."""
+
+    @property
+    def has_etcd(self) -> bool:
+        """Whether it has a member of etcd, as control plane machines and arbiters have."""
+        return self.role != WORKER
 
     @property
     def all_addresses(self) -> tuple[str, ...]:

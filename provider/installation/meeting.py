@@ -1,4 +1,4 @@
-"""Where the machines of one role that are held in their live systems come together, and what becomes of them there.
+"""Where the machines of one pool that are held in their live systems come together, and what becomes of them there.
 
 The engine runs so many resources at once as it likes, so nobody may wait for a machine that is not begun with: those
 that are there are checked when all that are begun with are there, and none came for a while. What machines told that
@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from metal_ipi.provider import backoff
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.gates.ssh import CommandFailed, NotYet, WrongHostKey, run
-from metal_ipi.provider.installation.inputs import CONTROL_PLANE, Job
+from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.live_checks import facts, rules
 from metal_ipi.provider.resources.live_system import LiveChecksArgs
 
@@ -33,7 +33,7 @@ _REMEDY = (
 
 
 class Meeting:
-    """The machines of one role of a cluster, in one run."""
+    """The machines of one pool of a cluster, in one run."""
 
     def __init__(self, *, gather: float, look: float) -> None:
         """`gather`: seconds without a newcomer after which nobody is waited for who is not begun with. `look`: between
@@ -128,7 +128,7 @@ class Meeting:
             await backoff.clock.sleep(self._look)
 
     def _absent(self) -> set[str]:
-        """Members of the role that were not seen in this run; they may run already."""
+        """Members of the pool that were not seen in this run; they may run already."""
         members = {member for job in self._held.values() for member in job.members}
         return members - {job.node for job in self._held.values()} - {each.node for each in self._known.values()}
 
@@ -162,7 +162,7 @@ class Meeting:
 
     def _judge(self, jobs: Mapping[str, Job], told: Mapping[str, facts.Facts | str]) -> None:
         machines = {
-            name: rules.Asked(name=name, node=job.node, address=job.address, facts=answer)
+            name: rules.Asked(name=name, node=job.node, address=job.address, role=job.role, facts=answer)
             for name, job in jobs.items()
             if not isinstance(answer := told[name], str)
         }
@@ -170,9 +170,8 @@ class Meeting:
         one = next(iter(jobs.values()))
         asked = one.live_checks or LiveChecksArgs(release="")
         cluster = rules.Cluster(
-            role=one.role,
             release=asked.release,
-            alone=one.role == CONTROL_PLANE and len(one.members) == 1,
+            alone=one.has_etcd and len(one.members) == 1,
             missing={**dict.fromkeys(self._failed - jobs.keys(), rules.NOT_THERE), **lost},
         )
         before = [each for name, each in self._known.items() if name not in jobs]

@@ -11,7 +11,7 @@ from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey
 from metal_ipi.provider.installation import etcd, etcd_member, join, machine
 from metal_ipi.provider.installation.commands import before_reboot
 from metal_ipi.provider.installation.drain import drain
-from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
+from metal_ipi.provider.installation.inputs import ARBITER, CONTROL_PLANE, WORKER, Job
 from metal_ipi.provider.installation.install import Installer, Outcome, Pace
 from metal_ipi.provider.installation.machine import Installed, Installing, Seen
 from metal_ipi.provider.installation.node_object import NodeObject
@@ -22,14 +22,16 @@ from metal_ipi.provider.resource import Context
 
 _REMEDIES = {
     WORKER: "Bring them back, or raise `reprovision.maxUnavailable`",
-    CONTROL_PLANE: "Bring them back: of the control plane never more is taken than etcd can spare",
+    **dict.fromkeys(
+        (CONTROL_PLANE, ARBITER), "Bring them back: of the control plane never more is taken than etcd can spare"
+    ),
 }
 
 
 def refuse_unconsented(job: Job) -> None:
     """A control plane machine is installed again by consent only, and never where that ends the cluster. Before there
     is a cluster, nobody has to consent."""
-    if job.role != CONTROL_PLANE or job.disposable:
+    if not job.has_etcd or job.disposable:
         return
     count = len(job.members)
     if count - 1 < count // 2 + 1:
@@ -73,10 +75,10 @@ class Reprovisioning:
             return await self._alone(seen)
         cordoned, ready = CORDONED in _annotations(node), is_ready(node)
         # A control plane machine that is merely cordoned, or merely not Ready, may still hold what the others need.
-        away = (cordoned and not ready) if job.role == CONTROL_PLANE else (cordoned or not ready)
+        away = (cordoned and not ready) if job.has_etcd else (cordoned or not ready)
         turn = Turn(
             node=job.node,
-            at_once=1 if job.role == CONTROL_PLANE else job.max_unavailable,
+            at_once=1 if job.has_etcd else job.max_unavailable,
             # One that is away needs nobody's leave to be brought back.
             up=not (away or isinstance(seen, Installing) or self._is_done(seen)),
             others=lambda: self._away(cluster),
@@ -106,7 +108,7 @@ class Reprovisioning:
             await self._restart()
         await join.check(job, self._installer, self._status, self._pace)
         await join.is_ready(job, node, self._installer, self._status, self._pace)
-        if job.role == CONTROL_PLANE:
+        if job.has_etcd:
             await etcd.is_whole(job, cluster, self._status, self._pace)
         await join.open_again(job, cluster, self._status)
         return outcome
@@ -127,10 +129,10 @@ class Reprovisioning:
         if isinstance(seen, Installed):
             return await node.remove_former()
         await self._status.live(f"removing what the cluster has of {job.node} as it was")
-        if job.role == CONTROL_PLANE:
+        if job.has_etcd:
             await etcd_member.remove_member(job, cluster, self._status, self._pace)
         await node.remove()
-        if job.role == CONTROL_PLANE:
+        if job.has_etcd:
             await etcd_member.remove_secrets(job, cluster)
         return False
 
@@ -155,7 +157,7 @@ class Reprovisioning:
         job = self._job
         others = [member for member in job.members if member != job.node]
         away = await cluster.away(others)
-        if job.role == CONTROL_PLANE:
+        if job.has_etcd:
             # What etcd misses may be the member of this machine, which is to be brought back; never another one's.
             up = is_ready(await cluster.node(job.node))
             if text := await etcd.trouble(cluster, members=len(job.members), needed=None if up else others):
@@ -164,7 +166,7 @@ class Reprovisioning:
 
     async def _keep_quorum(self, cluster: Cluster) -> None:
         """The last look before a control plane machine goes: draining it may have taken long."""
-        if self._job.role != CONTROL_PLANE:
+        if not self._job.has_etcd:
             return
         if away := await self._away(cluster):
             text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))

@@ -12,7 +12,7 @@ from metal_ipi.provider.gates.logs import gather
 from metal_ipi.provider.inputs import Problem
 from metal_ipi.provider.installation import machine
 from metal_ipi.provider.installation.departure import leave
-from metal_ipi.provider.installation.inputs import CONTROL_PLANE, WORKER, Job
+from metal_ipi.provider.installation.inputs import WORKER, Job
 from metal_ipi.provider.installation.install import Installer, Outcome, Pace
 from metal_ipi.provider.installation.machine import Installed, Seen, Silent
 from metal_ipi.provider.installation.meeting import Meeting
@@ -57,7 +57,7 @@ class Installation(ResourceType):
         self._meetings: dict[tuple[str, str], Meeting] = defaultdict(
             lambda: Meeting(gather=self._pace.newcomer, look=self._pace.soon)
         )
-        """Where the machines of a cluster's roles come together that are held."""
+        """Where the machines of a cluster's pools come together that are held."""
         self._unformed: set[str] = set()
         """The clusters of which this update says that they were not formed. States tell what an earlier one said."""
 
@@ -145,7 +145,7 @@ class Installation(ResourceType):
         remote = open_remote(context, job, self._opener)
         installer = self._installer(context, job, remote)
         underway = job.ordered and not again
-        meeting = self._meetings[(job.cluster, job.role)]
+        meeting = self._meetings[(job.cluster, job.pool)]
         try:
             # The others that are held wait for it from here on, however long it takes to tell what it runs.
             async with meeting.expecting(job):
@@ -161,7 +161,7 @@ class Installation(ResourceType):
             partial.update({**outputs, "generation": ""})
             await installer.boot_from_disk(outcome)
         except ProviderError as error:
-            if job.role == CONTROL_PLANE and job.disposable and meeting.refused:
+            if job.has_etcd and job.disposable and meeting.refused:
                 self._failures.no_cluster = "the check of the control plane's live systems"
             raise await _with_logs(job, error) from error
         return outputs
@@ -183,7 +183,7 @@ class Installation(ResourceType):
         try:
             return await cluster.node(job.node) is not None
         except Unreachable as error:
-            if job.role != CONTROL_PLANE or not installed:
+            if not job.has_etcd or not installed:
                 return False
             raise ProviderError(
                 f"control plane machine {job.hostname} is not installed again: it was installed before and does not "
@@ -199,7 +199,7 @@ class Installation(ResourceType):
             return False
 
     def _installer(self, context: Context, job: Job, remote: Remote) -> Installer:
-        return Installer(context, job, remote, self._pace, self._meetings[(job.cluster, job.role)])
+        return Installer(context, job, remote, self._pace, self._meetings[(job.cluster, job.pool)])
 
     async def _reprovision(self, context: Context, job: Job, remote: Remote) -> Values:
         roll = self._rolls[(job.cluster, job.pool)]
@@ -218,7 +218,7 @@ def _recorded(old: Values, new: Values) -> str | None:
 
 def _stays(old: Values, new: Values) -> bool:
     """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
-    wanted = bool(new.get("keep")) and new.get("role") == CONTROL_PLANE and not new.get("consent")
+    wanted = bool(new.get("keep")) and new.get("role") != WORKER and not new.get("consent")
     wanted = wanted and not new.get("disposable")
     return wanted and bool(old.get("generation")) and old.get("generation") != new.get("generation")
 

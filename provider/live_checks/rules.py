@@ -1,4 +1,4 @@
-"""What follows from what machines of one role tell: findings, machine by machine. Pure.
+"""What follows from what machines of one pool tell: findings, machine by machine. Pure.
 
 Figures of others: `provider.sizes` for memory and processors. 100 GB of disk, 10 ms for a write, and latency and loss
 between machines of one role are what the assisted installer asks for (openshift/assisted-service,
@@ -28,8 +28,8 @@ _SKEW_SECONDS = 2.0
 """Between machines; certificates and leases bear no more than seconds."""
 _APART_SECONDS = 300.0
 """From the clock of whoever runs this: what is signed here is good from now on."""
-_AVERAGE_MS = {"control-plane": 100.0, "worker": 1000.0}
-_LOST_PERCENT = {"control-plane": 0.0, "worker": 10.0}
+_AVERAGE_MS = {"control-plane": 100.0, "arbiter": 100.0, "worker": 1000.0}
+_LOST_PERCENT = {"control-plane": 0.0, "arbiter": 0.0, "worker": 10.0}
 NOT_THERE = "it failed before it could be checked"
 _UNNAMED = ("localhost", "localhost.localdomain", "fedora", "")
 _GOOD = ("200", "401", "403")
@@ -45,6 +45,8 @@ class Asked:
     node: str
     """Its full name."""
     address: str
+    role: str
+    """`control-plane`, `arbiter` or `worker`."""
     facts: Facts
 
 
@@ -52,13 +54,11 @@ class Asked:
 class Cluster:
     """What the machines are to be."""
 
-    role: str
-    """`control-plane` or `worker`."""
     release: str
     alone: bool
     """Whether it is the cluster's only machine."""
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Machines of the role that did not get so far, or do not tell, and why, by host name."""
+    """Machines of the pool that did not get so far, or do not tell, and why, by host name."""
 
 
 def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str]) -> dict[str, list[Finding]]:
@@ -95,7 +95,7 @@ def _of(cluster: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Fin
 
 def _memory(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     has = machine.facts.memory_mib
-    needs = sizes.least(cluster.role, cluster.release, live=False, alone=cluster.alone)
+    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
     if has is None:
         yield warning("it does not tell how much memory it has", "look at it yourself")
     elif has < needs.memory_mib * _KEPT_BY_FIRMWARE:
@@ -105,7 +105,7 @@ def _memory(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Findin
 
 def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     has = machine.facts.processors
-    needs = sizes.least(cluster.role, cluster.release, live=False, alone=cluster.alone)
+    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
     if has is not None and has < needs.cpus:
         what = f"it has {has} CPUs, and OpenShift's documentation asks for {needs.cpus}"
         yield warning(what, "expect it to be slow, or take another machine")
@@ -118,9 +118,9 @@ def _disk_size(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]
         yield error(what, "choose another disk by boot.install.device, or put in a larger one")
 
 
-def _disk_latency(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
+def _disk_latency(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
     disk = machine.facts.disk
-    if cluster.role == "control-plane" and disk.slowest > _ETCD_MS:
+    if machine.role != "worker" and disk.slowest > _ETCD_MS:
         what = (
             f"of {len(disk.latencies)} writes to {disk.path}, 99 of 100 took up to {disk.slowest:.1f} ms until the disk"
             f" had them, and etcd asks for {_ETCD_MS:g} ms"
@@ -189,16 +189,16 @@ def _mtu(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]
         yield error(what, "set one MTU on all machines and switches between them")
 
 
-def _network(cluster: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
+def _network(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
     peers, remedy = machine.facts.peers, "look at cables, switches and packet filters between them"
     if peers is None:
         yield warning("it has no ping: the network between the machines is not looked at", "look at it yourself")
     for address, way in (peers or {}).items():
         to = _called(address, machines)
-        if way.lost > _LOST_PERCENT[cluster.role]:
+        if way.lost > _LOST_PERCENT[machine.role]:
             yield error(f"{way.lost:g} % of the packets to {to} are lost", remedy)
-        elif way.ms is not None and way.ms > _AVERAGE_MS[cluster.role]:
-            yield error(f"{to} answers after {way.ms:.0f} ms, later than {_AVERAGE_MS[cluster.role]:g} ms", remedy)
+        elif way.ms is not None and way.ms > _AVERAGE_MS[machine.role]:
+            yield error(f"{to} answers after {way.ms:.0f} ms, later than {_AVERAGE_MS[machine.role]:g} ms", remedy)
 
 
 def _called(address: str, machines: list[Asked]) -> str:

@@ -43,8 +43,8 @@ class Server(Inputs):
 
     name: str
     """What the stack calls it: `control-plane-0`, `worker-0`, `bootstrap`."""
-    role: Annotated[str, one_of("bootstrap", "control-plane", "worker")]
-    """`bootstrap`, `control-plane` or `worker`."""
+    role: Annotated[str, one_of("bootstrap", "control-plane", "arbiter", "worker")]
+    """`bootstrap`, `control-plane`, `arbiter` or `worker`."""
     live: bool = False
     """Whether it forms the cluster in its live system: as bootstrap machine, as the server that is lent for it, or as a
     single node."""

@@ -92,8 +92,8 @@ class InstallationArgs(Inputs):
     """Short name, in messages and in the settings that consent."""
     node: Given[NodeName]
     """Its full name, which its node and its marker have."""
-    role: Annotated[str, one_of("control-plane", "worker")]
-    """`control-plane` or `worker`."""
+    role: Annotated[str, one_of("control-plane", "arbiter", "worker")]
+    """`control-plane`, `arbiter` or `worker`."""
     pool: Given[str]
     """Machines which are installed again in turn, `max_unavailable` at once."""
     cluster: Given[Domain]

@@ -37,6 +37,9 @@ def not_through_hubs(settings: Settings) -> Found:
     if not isinstance(settings.platform, ListedServers):
         why = "it orders machines through plug-ins of Pulumi, which the Cluster API providers do not have"
         yield "platform.type", settings.platform.type, why, f"list servers (redfish, ironic), or {_ITSELF}"
+    if settings.arbiter.count:
+        why = "the Cluster API providers know control plane machines and workers only"
+        yield "arbiter.count", str(settings.arbiter.count), why, f"have 3 control plane machines, or {_ITSELF}"
     if settings.install.manifests:
         folders = ", ".join(settings.install.manifests)
         yield (

@@ -57,7 +57,7 @@ class PlatformSection(Section):
     """What only a rehearsal can do without, below `platform`."""
 
     def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
-        """The machines that last, by name within the cluster: control-plane-0, ..., worker-0, ...
+        """The machines that last, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ...
 
         `counts` says how many there are of each role.
         """

@@ -17,7 +17,6 @@ from metal_ipi.components.install.install_config import RENDERED
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import REHEARSAL, PublicPem, Section, matching, some, wrong
 from metal_ipi.stacks.sections.forms import is_host
-from metal_ipi.stacks.sections.machines import NO_ARBITER
 from metal_ipi.stacks.sections.networking import Networking
 
 _ACCOUNT = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*")
@@ -202,8 +201,6 @@ class InstallConfig(Section):
         for name, remedy in {**RENDERED, **typed}.items():
             if name in self.other:
                 yield f"other.{name}", "[not shown]", "the program writes this field", remedy
-        if "arbiter" in self.other:
-            yield "other.arbiter", "[not shown]", NO_ARBITER, "take it out"
         for kind, proxy in (
             ("httpProxy", self.proxy and self.proxy.http_proxy),
             ("httpsProxy", self.proxy and self.proxy.https_proxy),

@@ -10,21 +10,16 @@ from metal_ipi.stacks.sections.base import LONGEST_WAIT, Section, wrong
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
-_PAIR, _SIZES = 2, (1, 3, 4, 5)
-NO_ARBITER = (
-    "metal-ipi has no arbiters: its clusters are of platform none, and there the installer refuses them up to 4.21"
-    ' (arbiter.platform: Unsupported value: "none": supported values: "baremetal")'
-)
-"""Sources: openshift/installer, pkg/types/validation/installconfig.go (validateArbiter), and its PR 10236."""
+_SIZES = (1, 2, 3, 4, 5)
 
 
 class ControlPlane(Section):
     """The machines that run etcd and the API."""
 
-    count: Literal[1, 3, 4, 5] = Field(
+    count: Literal[1, 2, 3, 4, 5] = Field(
         default=3,
-        description="3; 4 or 5 from 4.18 on; or 1, which survives no loss. It follows from platform.servers where there"
-        " is such a list",
+        description="3; 4 or 5 from 4.18 on; 2 with an arbiter; or 1, which survives no loss. It follows from"
+        " platform.servers where there is such a list",
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
@@ -36,17 +31,27 @@ class ControlPlane(Section):
     @field_validator("count", mode="before")
     @classmethod
     def _size(cls, value: Any) -> Any:
-        """Sources, in openshift/installer: pkg/types/validation/installconfig.go (two of them),
-        pkg/asset/agent/installconfig.go (how many there may be)."""
-        if value == _PAIR:
-            raise wrong(
-                f"etcd of two members is lost with either of them. {NO_ARBITER}; and two without one have to fence each"
-                " other (controlPlane.fencing), which metal-ipi does not set up",
-                "have 3, or 1",
-            )
+        """Source: openshift/installer, pkg/asset/agent/installconfig.go."""
         if type(value) is int and value not in _SIZES:
-            raise wrong("OpenShift has control planes of 1, 3, 4 or 5 machines", "have one of these")
+            raise wrong(
+                "OpenShift has control planes of 1, 3, 4 or 5 machines, or of 2 with an arbiter", "have one of these"
+            )
         return value
+
+
+class Arbiter(Section):
+    """The machine that runs etcd beside a control plane of two, and nothing else of the control plane."""
+
+    count: Literal[0, 1] = Field(
+        default=0,
+        description="1: with controlPlane.count 2, and OpenShift's platform baremetal (apiAddress.type platform). It"
+        " follows from platform.servers where there is such a list",
+    )
+    kernel_arguments: KernelArguments = Field(
+        default=(), description="kernel arguments of this machine, after those of boot.kernelArguments"
+    )
+    labels: Labels = Field(default_factory=dict, description="labels of this machine's node, key: value")
+    taints: Taints = Field(default=(), description="taints of this machine's node, beside OpenShift's own")
 
 
 class Workers(Section):

@@ -16,7 +16,7 @@ _OF_KUBELET = frozenset(
         *(f"kubernetes.io/{name}" for name in ("arch", "hostname", "os")),
         *(f"beta.kubernetes.io/{name}" for name in ("arch", "os", "instance-type")),
         *("node.kubernetes.io/instance-type", "node.openshift.io/os_id"),
-        *(f"node-role.kubernetes.io/{name}" for name in ("control-plane", "master", "worker")),
+        *(f"node-role.kubernetes.io/{name}" for name in ("control-plane", "master", "arbiter", "worker")),
     }
 )
 """Labels that kubelets write by themselves on OpenShift (machine-config-operator, templates/*/01-*-kubelet)."""

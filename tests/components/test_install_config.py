@@ -83,7 +83,7 @@ def _host(number: int, ipv6: str) -> Host[str]:
 def _listed(workers: int, ipv6: str) -> str:
     control_plane = {f"lab-control-plane-{n}.{_DOMAIN}": _host(2 * n + 1, ipv6) for n in range(3)}
     others = {f"lab-worker-{n}.{_DOMAIN}": _host(2 * n + 101, ipv6) for n in range(workers)}
-    api = api_records(domain=_DOMAIN, control_plane=control_plane)
+    api = api_records(domain=_DOMAIN, control_plane=control_plane, arbiters={})
     ingress = ingress_records(domain=_DOMAIN, control_plane=control_plane, workers=others)
     temporary = bootstrap_records(domain=_DOMAIN, node=f"lab-bootstrap.{_DOMAIN}", address=_host(201, ipv6))
     return "".join(

@@ -97,6 +97,13 @@ MACHINE_CONFIG: dict[str, Any] = {
     "containerStorage": {"roles": ["worker"], "device": "/dev/disk/by-path/pci-0000:00:1f.2-ata-2"},
 }
 """All that nodes may be given from their first boot on."""
+ARBITER: dict[str, Any] = {
+    "platform__servers": [{**SERVERS[1], "name": "arbiter-0"}, *SERVERS[2:]],
+    "apiAddress": {"type": "platform", "address": "192.0.2.8"},
+    "ingressAddress": {"type": "platform", "address": "192.0.2.9"},
+    "installConfig__featureSet": "TechPreviewNoUpgrade",
+}
+"""Of a rack's settings (`tests.stacks.rack`) what makes it one of two control plane machines with an arbiter."""
 SITE = Path(__file__).with_name("site")
 """Manifests of a user's."""
 _STATIC: dict[str, Any] = {"platform__networkBoot": "static", "platform__interface": "eno1"}
@@ -136,14 +143,15 @@ SETTINGS: Mapping[str, dict[str, str]] = {
         **_STATIC,
     ),
     "fips": rack_text(install__fips=True, **_STATIC),
+    "arbiter": rack_text(**ARBITER, **_STATIC),
 }
 """3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0, 4 +
 0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
-worker beside it, of both families; the rack on OpenShift's platform baremetal, and in FIPS mode. All are installed to
-disk."""
+worker beside it, of both families; the rack on OpenShift's platform baremetal, in FIPS mode, and of two with an
+arbiter. All are installed to disk."""
 MASTERS, WORKERS = (
     dict(zip(SETTINGS, counts, strict=True))
-    for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2))
+    for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3, 2), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2, 1))
 )
 
 

@@ -20,7 +20,7 @@ def live(facility: Facility, machine: str) -> str:
 def pointer(facility: Facility, role: str) -> str:
     """What a machine of a role is configured by once it is installed, as it gets it: as userdata, or on its disk."""
     name = f"{facility.config['clusterName']}-{role}-0"
-    if facility.name == "rack":
+    if facility.name in ("rack", "arbiter"):
         return ignition.files(json.loads(live(facility, name)))[_DISK].decode()
     return str(plain(facility.recorder.one(f"{name}-device").inputs["userData"]))
 

@@ -51,6 +51,7 @@ until ask master || [ "$tries" = 200 ]; do
     sleep 0.1
 done
 ask worker
+ask arbiter
 # As bootstrap-in-place.sh asks on a single node.
 curl -s -H 'Accept:application/vnd.coreos.ignition+json;version=3.2.0' \
     -o "$ANSWERS/in-place" http://localhost:22624/config/master
@@ -118,7 +119,7 @@ def machine_config(facility: Facility, parts: Release, directory: Path) -> Machi
     answers = _ask(facility, parts, directory)
     return MachineConfig(
         rendered=_rendered(mcs),
-        statuses={role: (answers / f"{role}.status").read_text() for role in ("master", "worker")},
+        statuses={role: (answers / f"{role}.status").read_text() for role in ("master", "worker", "arbiter")},
         served=(answers / "master").read_text(),
         served_in_place=(answers / "in-place").read_text(),
     )

@@ -14,6 +14,7 @@ from lab.openshift.real import RELEASE
 from metal_ipi.components.install.driver import DriverError, create
 from metal_ipi.stacks.settings import SettingsError, parse
 from tests.conformance.conftest import Made
+from tests.conformance.facilities import ARBITER
 from tests.stacks.rack import SERVERS, rack_text
 
 
@@ -280,17 +281,17 @@ BAD = {
         2,
         says="there should be exactly two fencing credentials to support the two node cluster",
     ),
-    "an arbiter": Bad(
+    "an arbiter without its feature": Bad(
         installer={"controlPlane.replicas": 2, "arbiter": _ARBITER},
         says="HighlyAvailableArbiter feature must be enabled",
-        settings={"installConfig__other": {"arbiter": _ARBITER}},
-        problem="installConfig.other.arbiter",
+        settings={**ARBITER, "installConfig__featureSet": None, "openshiftVersion": RELEASE},
+        problem="installConfig.featureSet",
     ),
-    "an arbiter, with its feature": Bad(
+    "an arbiter on platform none": Bad(
         installer={"controlPlane.replicas": 2, "arbiter": _ARBITER, "featureSet": "TechPreviewNoUpgrade"},
         says='arbiter.platform: Unsupported value: "none": supported values: "baremetal"',
-        settings={"platform__servers": [{**SERVERS[0], "name": "arbiter-0"}, *SERVERS[2:]]},
-        problem="platform.servers[0].name",
+        settings={"platform__servers": ARBITER["platform__servers"]},
+        problem="apiAddress.type",
     ),
     "an address of the API in another network": _platform(
         "10.0.0.9", "192.0.2.8", "apiAddress.address", "IP expected to be in one of the machine networks: 192.0.2.0/24"

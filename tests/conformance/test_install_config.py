@@ -16,9 +16,11 @@ from metal_ipi.components.install.driver import refusal
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
 from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, BOTH_FAMILIES, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
+from tests.conformance.given import pointer
 
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
 _SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
+_KUBELET = "kubelet.service"
 _NOT_CAPABLE = "target cluster is in FIPS mode"
 _EVERY = pytest.mark.parametrize(
     ("name", "architecture"), [(name, each) for name in SETTINGS for each in ARCHITECTURES]
@@ -119,6 +121,7 @@ def test_the_cluster_knows_its_numbers_and_its_architecture(name: str, architect
     status = facility.manifest("cluster-infrastructure-02-config.yml")["status"]
     # What runs on workers is there once where there is one, even beside several control plane machines.
     wanted = ["SingleReplica" if count == 1 else "HighlyAvailable" for count in (masters, workers or masters)]
+    wanted[0] = "HighlyAvailableArbiter" if name == "arbiter" else wanted[0]
     assert [status["controlPlaneTopology"], status["infrastructureTopology"]] == wanted
     assert status["apiServerURL"] == f"https://api.{facility.domain}:6443"
     assert status["apiServerInternalURI"] == f"https://api-int.{facility.domain}:6443"
@@ -155,10 +158,25 @@ def test_the_platforms_addresses_stand_where_its_static_pods_and_operators_read_
     assert "haproxy.yaml" not in str(pods["worker"])
 
 
-def test_nothing_in_the_cluster_makes_or_switches_machines_of_platform_baremetal(made: Made) -> None:
+def test_an_arbiter_has_a_configuration_of_its_own_where_our_pointer_leads(made: Made, configured: Configured) -> None:
+    """And no API server: its static pods are those of a worker."""
+    facility, rendered = made("arbiter"), configured("arbiter").rendered
+    ours = json.loads(pointer(facility, "arbiter"))["ignition"]
+    own = facility.pointer("arbiter")["ignition"]
+    assert ours["config"]["merge"][-1:] == own["config"]["merge"] and ours["security"] == own["security"]
+    (kubelet,) = (unit for unit in json.loads(rendered["arbiter"])["systemd"]["units"] if unit["name"] == _KUBELET)
+    assert "--node-labels=node-role.kubernetes.io/arbiter," in kubelet["contents"]
+    pods = {path for path in ignition.files(json.loads(rendered["arbiter"])) if "/kubernetes/manifests/" in path}
+    assert not any("haproxy" in path for path in pods) and any("keepalived" in path for path in pods), pods
+    config = yaml.safe_load(facility.manifest("cluster-config.yaml")["data"]["install-config"])
+    assert (config["arbiter"]["replicas"], config["arbiter"]["name"]) == (1, "arbiter")
+
+
+@pytest.mark.parametrize("name", ["baremetal", "arbiter"])
+def test_nothing_in_the_cluster_makes_or_switches_machines_of_platform_baremetal(name: str, made: Made) -> None:
     kinds = {
         document["kind"]
-        for path, content in made("baremetal").bootstrap_files.items()
+        for path, content in made(name).bootstrap_files.items()
         if path.startswith("/opt/openshift/openshift/")
         for document in yaml.safe_load_all(content)
     }

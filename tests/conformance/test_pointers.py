@@ -133,4 +133,5 @@ def test_a_single_nodes_disk_has_all_of_its_rendered_configuration_and_all_of_ou
 def test_the_bootstrap_machine_serves_the_control_plane_and_no_workers(configured: Configured) -> None:
     """machine-config-operator, pkg/server/bootstrap_server.go: workers wait for the cluster's own server. The request
     was made over TLS, and trusted what our pointers trust."""
-    assert configured("metal").statuses == {"master": "200", "worker": "500"}
+    assert configured("metal").statuses == {"master": "200", "worker": "500", "arbiter": "404"}
+    assert configured("arbiter").statuses == {"master": "200", "worker": "500", "arbiter": "200"}

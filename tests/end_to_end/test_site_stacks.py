@@ -54,6 +54,24 @@ def test_the_platforms_addresses_move_to_a_machine_that_serves(site: Project) ->
     await_(lambda: _answers(site, f"https://{_INGRESS}/") == "503", "the router is back")
 
 
+@pytest.mark.parametrize("site", ["arbiter"], indirect=True)
+def test_an_arbiter_joins_by_its_own_configuration_and_serves_nothing(site: Project) -> None:
+    """From the bootstrap machine's real server; it is gone by then. What etcd makes of it, the lab has no operator for."""
+    nodes = {node["role"]: node for node in site.output()["nodes"]}
+    assert {check["status"] for check in nodes["arbiter"]["checks"]} == {"passed"}
+    objects = {item["metadata"]["name"]: item for item in site.api().get("/api/v1/nodes")["items"]}
+    its = objects[nodes["arbiter"]["name"]]
+    roles = {name for name in its["metadata"]["labels"] if name.startswith("node-role.kubernetes.io/")}
+    assert roles == {"node-role.kubernetes.io/arbiter"}
+    assert {taint["key"] for taint in its["spec"]["taints"]} == {
+        "node-role.kubernetes.io/master",
+        "node-role.kubernetes.io/arbiter",
+    }
+    assert _answers(site, f"https://{nodes['arbiter']['public_ipv4']}:6443/readyz") == "000"
+    site.rack("power", server="server-2", to="off")  # the arbiter's
+    assert _answers(site, f"https://{_API}:6443/readyz") == "200"
+
+
 @pytest.mark.parametrize("site", ["fips"], indirect=True)
 def test_every_node_is_in_fips_mode_from_its_disk(site: Project) -> None:
     for node in site.output()["nodes"]:

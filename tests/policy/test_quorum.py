@@ -75,6 +75,20 @@ def test_a_server_that_was_claimed_goes_by_consent_only(type_: str) -> None:
     assert _messages(before, [another, *before[1:]], "control-plane-0") == []
 
 
+def test_an_arbiter_counts_as_a_member_of_etcd() -> None:
+    names = ("control-plane-0", "control-plane-1", "arbiter-0")
+    before = [resource(REDFISH, name, hostname=f"lab-{name}", machineId=f"{name}/uuid") for name in names]
+    (message,) = _messages(before, before[:2])
+    assert "lab-arbiter-0 would be deleted" in message
+    *_, most = _messages(before, before[:1], "arbiter-0", "control-plane-1")
+    assert "2 of 3 control plane machines would go at once" in most and "survives the loss of 1" in most
+    run = resource(
+        INSTALLATION, "arbiter-0-installation", hostname="lab-arbiter-0", role="arbiter", generation="a" * 16
+    )
+    again = replace(run, properties={**run.properties, "generation": "b" * 16})
+    assert "lab-arbiter-0 would be installed again" in _messages([run], [again])[0]
+
+
 @pytest.mark.parametrize(("count", "survives"), [(3, 1), (4, 1), (5, 2)])
 def test_never_more_go_at_once_than_etcd_survives(count: int, survives: int) -> None:
     before, consent = _control_plane(count), [f"control-plane-{number}" for number in range(count)]

@@ -26,14 +26,15 @@ GOOD = facts.Facts(
 _SLOW = facts.Disk(path="/dev/sda", size=120 * 10**9, latencies=(1.0,) * 98 + (12.5,) * 2)
 
 
-def _asked(number: int, **changes: Any) -> rules.Asked:
+def _asked(number: int, role: str = "control-plane", **changes: Any) -> rules.Asked:
     mine = {address: peer for address, peer in _PEERS.items() if address != f"192.0.2.{number}"}
     told = GOOD.model_copy(update={"peers": mine, **changes})
-    return rules.Asked(name=f"cp-{number}", node=f"cp-{number}.lab.test", address=f"192.0.2.{number}", facts=told)
+    name, address = f"cp-{number}", f"192.0.2.{number}"
+    return rules.Asked(name=name, node=f"{name}.lab.test", address=address, role=role, facts=told)
 
 
-def _found(*machines: rules.Asked, role: str = "control-plane", overrides: dict[str, str] | None = None) -> str:
-    cluster = rules.Cluster(role=role, release="4.19.0", alone=False)
+def _found(*machines: rules.Asked, overrides: dict[str, str] | None = None) -> str:
+    cluster = rules.Cluster(release="4.19.0", alone=False)
     return rules.table(rules.found(cluster, list(machines), overrides or {}))
 
 
@@ -82,11 +83,16 @@ def test_a_name_that_two_have_is_told_of_both() -> None:
 
 def test_workers_may_be_slower() -> None:
     lossy = {"192.0.2.0": facts.Peer(mtu=1500, whole=True, lost=10, ms=900)}
-    assert _found(_asked(0), _asked(1, disk=_SLOW, peers=lossy), role="worker") == ""
+    assert _found(_asked(0, "worker"), _asked(1, "worker", disk=_SLOW, peers=lossy)) == ""
+
+
+def test_an_arbiter_may_be_smaller_than_the_control_plane_and_its_disk_no_slower() -> None:
+    table = _found(_asked(0), _asked(1), _asked(2, "arbiter", memory_mib=8 << 10, processors=2, disk=_SLOW))
+    assert table.startswith("cp-2:\n") and "disk-latency: " in table and table.count("remedy") == 1
 
 
 def test_one_that_failed_before_holds_the_others_back_unless_that_is_overridden() -> None:
-    cluster = rules.Cluster(role="worker", release="4.19.0", alone=False, missing={"w-9": rules.NOT_THERE})
+    cluster = rules.Cluster(release="4.19.0", alone=False, missing={"w-9": rules.NOT_THERE})
     (found,) = rules.found(cluster, [_asked(0)], {})["w-9"]
     assert (found.level, found.check) == ("error", "hosts")
     (found,) = rules.found(cluster, [_asked(0)], {"hosts": "it comes next week"})["w-9"]

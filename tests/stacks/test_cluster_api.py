@@ -18,6 +18,7 @@ from metal_ipi.stacks.cluster_api.settings import without_secrets
 from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
 from metal_ipi.stacks.settings import Settings
 from tests import golden
+from tests.conformance.facilities import ARBITER
 from tests.mocks import Recorder, config_text
 from tests.stacks.answers import declared
 from tests.stacks.rack import SECRET, rack, rack_problems, rack_settings
@@ -191,6 +192,7 @@ def test_a_rehearsal_needs_no_hub() -> None:
         ),
         ({"clusterName": "kube-system"}, "clusterName", "goes with the cluster"),
         ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
+        (ARBITER, "arbiter.count", "control plane machines and workers only"),
         ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
         ({"dayTwo": {"nmState": {}}}, "dayTwo", "install no operators"),

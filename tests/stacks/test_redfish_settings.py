@@ -120,8 +120,6 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__servers__0__bmc": {"address": "https://a", "ipmi": 1}}, "servers[0].bmc.ipmi", "no such setting", ""),
 ]  # fmt: skip
 _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
-    ({"platform__servers": [_SERVERS[0], {**_SERVERS[4], "name": "arbiter-0"}]}, "platform.servers[1].name",
-     "metal-ipi has no arbiters", "have 1, 3, 4 or 5 control plane machines"),
     ({"platform__servers": [_SERVERS[0], *_SERVERS[2:]]}, "controlPlane.count", "etcd of two members", "have 3, or 1"),
     ({"platform__servers": _SERVERS[2:3], "platform__bootstrap": {"type": "none"}, "controlPlane": {"count": 1},
       "workers": {"count": 1}}, "workers.count", "lists 0 of this role", "remove it"),

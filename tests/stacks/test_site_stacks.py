@@ -1,4 +1,4 @@
-"""The stacks `baremetal`, `fips` and `proxy`: what a preview has the installer told, names be kept, and nodes be."""
+"""Stacks of single sites: what a preview has the installer told, names be kept, and nodes be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.stacks.answers import checked, declared, settings
 _CHECKED = ("EXPECTED_FIPS", "EXPECTED_KERNEL_ARGUMENTS", "EXPECTED_PLATFORM")
 
 
-@pytest.mark.parametrize("stack", ["baremetal", "fips", "proxy"])
+@pytest.mark.parametrize("stack", ["arbiter", "baremetal", "fips", "proxy"])
 def test_a_preview_of_the_stack(stack: str) -> None:
     recorder = declared(stack, values=settings(stack), preview=True)
     asked = json.loads(plain(recorder.one("install-assets-create").inputs["stdin"]))

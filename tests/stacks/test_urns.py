@@ -11,7 +11,7 @@ _SERVICES = {"type": "metallb-bgp", "pools": [{"name": "elastic", "reserve": 4}]
 
 
 @pytest.mark.parametrize(
-    "stack", ["baremetal", "da11", "disconnected", "fips", "five", "lab", "proxy", "rack7", "storage"]
+    "stack", ["arbiter", "baremetal", "da11", "disconnected", "fips", "five", "lab", "proxy", "rack7", "storage"]
 )
 def test_urns_of_the_committed_stacks(stack: str) -> None:
     recorder = declared(stack, preview=True)

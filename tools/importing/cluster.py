@@ -21,6 +21,7 @@ class Sizes:
     """How many machines there are of each role, and where that stands."""
 
     control_plane: int
+    arbiters: int
     workers: int
     places: dict[str, Place]
 
@@ -98,10 +99,14 @@ def _given(place: Place, *names: str) -> Place | None:
 
 
 def _pools(taking: Taking, install: Place) -> Sizes:
-    """Both roles; what other pools say is left for `Taking.rest` to tell."""
-    control, compute = install.below("controlPlane"), install.below("compute").items
+    """All roles; what other pools say is left for `Taking.rest` to tell."""
+    control, arbiter, compute = (
+        install.below("controlPlane"),
+        install.below("arbiter"),
+        install.below("compute").items,
+    )
     workers = next((pool for pool in compute if pool.below("name").text in ("", "worker")), None)
-    pools = {"controlPlane": control, **({} if workers is None else {"workers": workers})}
+    pools = {"controlPlane": control, "arbiter": arbiter, **({} if workers is None else {"workers": workers})}
     architectures: list[str] = []
     for section, pool in pools.items():
         place, threads = pool.below("architecture"), pool.below("hyperthreading")
@@ -121,6 +126,7 @@ def _pools(taking: Taking, install: Place) -> Sizes:
     count = {section: place.value for section, place in counts.items() if place.value is not None}
     return Sizes(
         control_plane=count.get("controlPlane", _DEFAULT_REPLICAS),
+        arbiters=count.get("arbiter", _DEFAULT_REPLICAS if arbiter.value else 0),
         workers=count.get("workers", _DEFAULT_REPLICAS),
         places={section: place for section, place in counts.items() if place.value is not None},
     )

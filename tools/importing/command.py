@@ -105,6 +105,8 @@ def take(install_config: Document, agent_config: Document | None = None) -> Taki
     listed = hosts.take(taking, install, agent, sizes)
     if not listed:
         taking.put("controlPlane.count", sizes.control_plane, *_given(sizes, "controlPlane"))
+        if sizes.arbiters:
+            taking.put("arbiter.count", sizes.arbiters, *_given(sizes, "arbiter"))
         taking.put("workers.count", sizes.workers, *_given(sizes, "workers"))
     platform: Tree = taking.settings["platform"]
     networking = install.below("networking")

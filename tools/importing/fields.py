@@ -38,14 +38,14 @@ _PROVISIONING = Field(
     remedy="nothing, or choose platform.bmc.bootMethod",
 )
 _POOL: Mapping[str, Field] = {
-    "name": Field(same=("master", "worker"), why="there are no other pools than control plane and workers",
+    "name": Field(same=("master", "arbiter", "worker"), why="there are no other pools than control plane and workers",
                   remedy="make it with the cluster's own tools, once it is installed"),
     "replicas": Field(kind="number"),
     "architecture": Field(),
     "hyperthreading": Field(),
     "platform": Field(kind="any", why="the machines are described in platform.servers", remedy="describe them there"),
     "fencing": Field(kind="any", why="two control plane machines that fence each other are not supported",
-                     remedy="install one, or three to five"),
+                     remedy="install one, two with an arbiter, or three to five"),
 }  # fmt: skip
 HINTS: Mapping[str, str] = {
     **{name: name for name in ("deviceName", "hctl", "model", "vendor", "wwn", "wwnWithExtension")},
@@ -115,7 +115,14 @@ def _becomes() -> Iterator[tuple[str, Field]]:
 
 
 _TAKEN_BY_FUNCTIONS = (
-    *("platform.gateway", "platform.prefix", "platform.bootstrap", "controlPlane.count", "workers.count"),
+    *(
+        "platform.gateway",
+        "platform.prefix",
+        "platform.bootstrap",
+        "controlPlane.count",
+        "arbiter.count",
+        "workers.count",
+    ),
     *("install.pullSecret", "ssh.authorizedKeys", "baseDomain"),
     *(f"{becomes.SITE}.proxy.{name}" for name in ("httpProxy", "httpsProxy")),
 )
@@ -130,7 +137,7 @@ INSTALL_CONFIG: dict[str, Field] = {
     ),
     "kind": Field(same=("InstallConfig",), why="the installer does not read it", remedy="nothing to do"),
     **dict.fromkeys(("baseDomain", "pullSecret", "sshKey", "proxy.httpProxy", "proxy.httpsProxy"), Field()),
-    "arbiter": Field(kind="any", why="there are no arbiters here", remedy="install three control plane machines"),
+    **{f"arbiter.{name}": field for name, field in _POOL.items()},
     "bootstrapInPlace.installationDisk": Field(same=(becomes.NO_DISK,)),
     **{f"controlPlane.{name}": field for name, field in _POOL.items()},
     **{f"compute[].{name}": field for name, field in _POOL.items()},

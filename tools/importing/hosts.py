@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from metal_ipi.components.machines.node import POOLS
 from metal_ipi.stacks.becomes import NO_DISK
+from metal_ipi.stacks.platforms.listed.settings import SECTIONS
 from tools.importing import network
 from tools.importing.cluster import Sizes
 from tools.importing.documents import Tree
@@ -15,9 +17,9 @@ from tools.importing.fields import HINTS
 from tools.importing.network import Network
 from tools.importing.taking import Place, Taking
 
-_ROLES = {"master": "control-plane", "worker": "worker"}
+_ROLES = {pool: role for role, pool in POOLS.items()}
 _NO_TEXTS = ("minSize", "rotational")
-_SINGLE = {"control-plane": 1, "worker": 0}
+_SINGLE = {"control-plane": 1, "arbiter": 0, "worker": 0}
 _VM = {
     "address": "bootstrapExternalStaticIP",
     "mac": "externalMACAddress",
@@ -123,26 +125,29 @@ def _mac(text: str) -> str:
 
 
 def _roles(taking: Taking, hosts: Sequence[Host], sizes: Sizes) -> list[str]:
-    """A role that is not given is one that still wants hosts, the control plane first."""
+    """A role that is not given is one that still wants hosts, the control plane first, then an arbiter."""
     roles: list[str] = []
     given = [host.pick(taking, "role") for host in hosts]
-    wanted = sizes.control_plane - sum(place is not None and place.text == "master" for place in given)
+    wanted = ["control-plane"] * sizes.control_plane + ["arbiter"] * sizes.arbiters
+    for place in given:
+        role = _ROLES.get(place.text, "") if place is not None else ""
+        if role in wanted:
+            wanted.remove(role)
     for host, place in zip(hosts, given, strict=True):
         if place is None:
-            roles.append("control-plane" if wanted > 0 else "worker")
-            wanted -= 1
+            roles.append(wanted.pop(0) if wanted else "worker")
         elif place.text in _ROLES:
             taking.done(place)
             roles.append(_ROLES[place.text])
         else:
             for each in host.places:
-                taking.tell(each, "there are control plane machines and workers only", "give it one of these roles")
+                taking.tell(each, "no machine has such a role", "give it master, arbiter or worker")
             roles.append("")
     return roles
 
 
 def _sizes(taking: Taking, sizes: Sizes, numbers: dict[str, int]) -> None:
-    for section, role in (("controlPlane", "control-plane"), ("workers", "worker")):
+    for role, section in SECTIONS.items():
         place, count = sizes.places.get(section), numbers[role]
         if place is not None and place.value == count:
             taking.done(place)
@@ -339,7 +344,8 @@ def _bootstrap(taking: Taking, install: Place, hosts: Sequence[Host], numbers: M
     baremetal = install.below("platform").below("baremetal")
     _bootstrap_network(taking, baremetal)
     vm = {ours: baremetal.below(name) for ours, name in _VM.items()}
-    if (numbers if hosts else {"control-plane": sizes.control_plane, "worker": sizes.workers}) == _SINGLE:
+    counts = {"control-plane": sizes.control_plane, "arbiter": sizes.arbiters, "worker": sizes.workers}
+    if (numbers if hosts else counts) == _SINGLE:
         taking.put("platform.bootstrap.type", "none")
     elif hosts and (not numbers["worker"] or (vm["address"].text and vm["mac"].text)):
         taking.put("platform.bootstrap.type", "local-vm")

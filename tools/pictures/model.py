@@ -11,7 +11,7 @@ from functools import partial
 from pulumi.automation import EngineEvent
 
 from tools.pictures.resources import UNKNOWN, Change, Resource, Tree, listed, mapping, of_events, of_state
-from tools.pictures.shapes import ROLES, Machine, Name, Network, Pool, Role, Topology, order
+from tools.pictures.shapes import ARBITER, ROLES, Machine, Name, Network, Pool, Role, Topology, order
 from tools.state import DEVICE, EPHEMERAL, INSTALLATION, PREFLIGHT, REMOVAL, SERVERS, SPOT_REQUEST, STACK_TYPE, urn_name
 
 METAL, RACK = "metal-ipi:machines:EquinixMetal", "metal-ipi:machines:Redfish"
@@ -33,6 +33,8 @@ _BLOCK = "equinix-metal:index/reservedIpBlock:ReservedIpBlock"
 _METALLB = "kubernetes:metallb.io/"
 _ADDRESSES = ("A", "AAAA", "CNAME")
 _KEPT_BY_HAND = "kept by hand"
+_ARBITERS = "arbiter"
+"""The name of the arbiter's pool."""
 _WORKERS = "workers"
 """The name of the workers' pool."""
 _RESERVED_FOR = "service-addresses-{pool}"
@@ -160,7 +162,8 @@ class _Parts:
             yield self._machine(request, name, plan, price, at=machine)
 
     def _server(self, server: Resource) -> Machine:
-        found = self._machine(server, server.text("hostname"), f"server {server.text('server')}")
+        notes = [ARBITER] if urn_name(server.parent) == _ARBITERS else []
+        found = self._machine(server, server.text("hostname"), f"server {server.text('server')}", *notes)
         return replace(found, mac=server.text("mac"), bmc=self._bmc(server))
 
     def _bmc(self, server: Resource) -> str:

@@ -12,6 +12,10 @@ Role = Literal["control-plane", "worker", "bootstrap"]
 ROLES: tuple[Role, ...] = ("control-plane", "worker", "bootstrap")
 
 
+ARBITER = "arbiter: etcd alone"
+"""The note of a machine that is drawn with the control plane, and serves no API."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """One machine."""
@@ -107,6 +111,11 @@ class Topology:
     def is_new(self) -> bool:
         """Whether nothing of it stands yet."""
         return self.changes == frozenset[Change](("create",))
+
+    @property
+    def serving(self) -> list[Machine]:
+        """The control plane machines that serve the API."""
+        return [each for each in self.of("control-plane") if ARBITER not in each.notes]
 
     def of(self, role: Role) -> list[Machine]:
         """The machines of a role, by name, numbers as numbers."""

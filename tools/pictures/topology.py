@@ -95,7 +95,7 @@ class _Drawing:
 
     def _api(self) -> tuple[str, list[Line]]:
         how, address = self._topology.api
-        masters = self._standing("control-plane")
+        masters = [each for each in self._topology.serving if each.change != "delete"]
         to = f"to {_count(len(masters), 'control plane machine')}"
         own = [(f"address {address}", "unknown" if address == UNKNOWN else "")] if address else []
         return "API, port 6443", [*own, (how, ""), (to, "soft")]
@@ -243,7 +243,9 @@ def _counted(things: Sequence[Thing]) -> str:
 
 def _description(topology: Topology) -> str:
     """The picture in words."""
-    masters = _count(len(topology.of("control-plane")), "control plane machine")
+    masters = _count(len(topology.serving), "control plane machine")
+    arbiters = len(topology.of("control-plane")) - len(topology.serving)
+    masters += f", {_count(arbiters, 'arbiter')}" if arbiters else ""
     workers = _count(len(topology.of("worker")), "worker")
     how, address = topology.api
     networks = ", ".join(each.name for each in topology.networks)

@@ -382,13 +382,35 @@ func (b *bootkube) applyManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects = append(objects, others...)
+	objects = append(objects, ofFeatureSet(others, featureSet(objects))...)
 	operator, err := b.operatorObjects(ctx)
 	if err != nil {
 		return err
 	}
 	b.host.log.Print("Starting cluster-bootstrap...")
 	return newApplier(client, b.host.log).Apply(ctx, needed(append(objects, operator...)))
+}
+
+// featureSet is what the installer's FeatureGate says: Default where it names none.
+func featureSet(objects []kube.Object) string {
+	for _, object := range objects {
+		if object["kind"] == "FeatureGate" {
+			spec, _ := object["spec"].(kube.Object)
+			named, _ := spec["featureSet"].(string)
+			return cmp.Or(named, "Default")
+		}
+	}
+	return "Default"
+}
+
+// ofFeatureSet is the release's manifests that a cluster of a feature set gets: those that name it, and those that name
+// none, as the cluster version operator has it (library-go, pkg/manifest).
+func ofFeatureSet(objects []kube.Object, set string) []kube.Object {
+	return slices.DeleteFunc(objects, func(object kube.Object) bool {
+		annotations, _ := metadata(object)["annotations"].(kube.Object)
+		told, found := annotations["release.openshift.io/feature-set"].(string)
+		return found && !slices.Contains(strings.Split(told, ","), set)
+	})
 }
 
 // awaitRendered waits for what the machine config controller renders, and lists it.

@@ -506,3 +506,27 @@ func TestASingleNodeSaysThatItsPortIsTaken(t *testing.T) {
 	s.controlPlane(t)
 	check(t, finishes(t, s, ended))
 }
+
+func TestWhatIsOfAnotherFeatureSetIsLeftOut(t *testing.T) {
+	of := func(sets string) kube.Object {
+		annotations := kube.Object{}
+		if sets != "" {
+			annotations["release.openshift.io/feature-set"] = sets
+		}
+		return kube.Object{"metadata": kube.Object{"name": sets, "annotations": annotations}}
+	}
+	for set, wanted := range map[string][]string{
+		"":                     {"", "Default"},
+		"TechPreviewNoUpgrade": {"", "CustomNoUpgrade,TechPreviewNoUpgrade"},
+	} {
+		gate := kube.Object{"kind": "FeatureGate", "spec": kube.Object{"featureSet": set}}
+		all := []kube.Object{of(""), of("Default"), of("CustomNoUpgrade,TechPreviewNoUpgrade")}
+		names := []string{}
+		for _, each := range ofFeatureSet(all, featureSet([]kube.Object{{"kind": "Scheduler"}, gate})) {
+			names = append(names, metadata(each)["name"].(string))
+		}
+		if !slices.Equal(names, wanted) {
+			t.Errorf("%q: %q", set, names)
+		}
+	}
+}

@@ -67,15 +67,14 @@ _MACHINE_CONFIG = tuple(
 )
 _MERGE = GoTool(program="ignition-merge", package="./ignition-merge", pins=_PINS, minutes="seconds")
 # Definitions that the cluster version operator applies from the release, of those kinds that the lab has objects of.
+# Those of a feature set have its name, and an annotation that says so.
 _OPERATED = (
-    ("config", "0000_00_cluster-version-operator_01_clusteroperators.crd.yaml"),
-    ("config", "0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml"),
-    ("machineconfiguration", "0000_80_machine-config_01_controllerconfigs-Default.crd.yaml"),
-    ("machineconfiguration", "0000_80_machine-config_01_machineconfigpools-Default.crd.yaml"),
-    ("machineconfiguration", "0000_80_machine-config_01_machineconfigs.crd.yaml"),
+    ("config", "0000_00_cluster-version-operator_01_clusteroperators"),
+    ("config", "0000_00_cluster-version-operator_01_clusterversions"),
+    ("machineconfiguration", "0000_80_machine-config_01_controllerconfigs"),
+    ("machineconfiguration", "0000_80_machine-config_01_machineconfigpools"),
+    ("machineconfiguration", "0000_80_machine-config_01_machineconfigs"),
 )
-# Definitions of other feature sets and cluster profiles than a plain installation's, which `render` would leave out.
-_OTHER_SETS = ("CustomNoUpgrade", "DevPreviewNoUpgrade", "TechPreviewNoUpgrade", "Hypershift")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +131,15 @@ def program(name: str, release: Release) -> Path:
 
 def _directory(programs: list[Path]) -> Path:
     """Beside the machine config server, whose directory is named by its pins; a changed layout has another name."""
-    return programs[-1].with_name("release-1")
+    return programs[-1].with_name("release-2")
 
 
 def _assemble(programs: list[Path], finished: Path) -> None:
     api, operator = (_RENDER.source(module) for module in (_API_MODULE, _OPERATOR_MODULE))
     definitions = api / "payload-manifests" / "crds"
-    plain = (path for path in sorted(definitions.iterdir()) if not any(name in path.name for name in _OTHER_SETS))
     render, *machine_config = programs
     with filling(finished) as fresh:
-        _image(fresh / API, [render], {f"usr/share/bootkube/manifests/manifests/{path.name}": path for path in plain})
+        _image(fresh / API, [render], _tree(definitions, "usr/share/bootkube/manifests/manifests"))
         _image(
             fresh / OPERATOR,
             machine_config,
@@ -152,8 +150,9 @@ def _assemble(programs: list[Path], finished: Path) -> None:
         )
         (fresh / OPERATOR / "entrypoint").write_text("machine-config-operator\n")
         operated = {
-            f"release-manifests/{name}": api / group / "v1" / "zz_generated.crd-manifests" / name
+            f"release-manifests/{path.name}": path
             for group, name in _OPERATED
+            for path in (api / group / "v1" / "zz_generated.crd-manifests").glob(f"{name}[.-]*crd.yaml")
         }
         names = {name: f"{REGISTRY}/{name}:{RELEASE}" for name in IMAGES}
         _image(fresh / RELEASE_IMAGE, [], operated, image_references(names))

@@ -22,7 +22,7 @@ def component(
 ) -> Platform:
     """Declare the platform."""
     nodes, listed = Nodes.of(settings), {each.name: listed_server(each) for each in section.servers}
-    lasting = (*nodes.control_plane, *nodes.workers)
+    lasting = (*nodes.etcd, *nodes.workers)
     args = IronicArgs(
         endpoint=section.api.endpoint,
         servers={node: listed[node.name] for node in lasting},

@@ -51,6 +51,7 @@ def _disk(settings: Settings) -> Found:
 def _counts(settings: Settings, platform: ListedServers[Any]) -> Found:
     for path, count, role in (
         ("controlPlane.count", settings.control_plane.count, "control-plane"),
+        ("arbiter.count", settings.arbiter.count, "arbiter"),
         ("workers.count", settings.workers.count, "worker"),
     ):
         listed = len([server for server in platform.servers if server.role == role])

@@ -16,12 +16,13 @@ from metal_ipi.stacks.sections.base import Section, wrong
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.forms import Interface
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
-from metal_ipi.stacks.sections.machines import NO_ARBITER
 from metal_ipi.stacks.sections.networking import Ipv6Network
 from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
-_ROLES: tuple[Literal["control-plane", "worker"], ...] = ("control-plane", "worker")
-MACHINE_NAME = re.compile(r"(control-plane|worker)-(0|[1-9]\d{0,3})")
+Role = Literal["control-plane", "arbiter", "worker"]
+SECTIONS: Mapping[Role, str] = {"control-plane": "controlPlane", "arbiter": "arbiter", "worker": "workers"}
+"""The roles that servers have, and their sections."""
+MACHINE_NAME = re.compile(rf"({'|'.join(SECTIONS)})-(0|[1-9]\d{{0,3}})")
 
 
 class NetworkCard(Section):
@@ -34,7 +35,7 @@ class NetworkCard(Section):
 class Server(Section):
     """One server and what becomes of it; a platform says how it is reached."""
 
-    name: str = Field(description="control-plane-<n> or worker-<n>; the host name is <cluster>-<name>")
+    name: str = Field(description="control-plane-<n>, worker-<n> or arbiter-0; the host name is <cluster>-<name>")
     mac: Mac = Field(description="the MAC address of the network card that it boots from")
     address: MachineAddress = Field(description="its IPv4 address: where it is reached")
     private_address: MachineAddress | None = Field(
@@ -75,16 +76,17 @@ class Server(Section):
     @field_validator("name")
     @classmethod
     def _role_and_number(cls, value: str) -> str:
-        if value.startswith("arbiter-"):
-            raise wrong(NO_ARBITER, "have 1, 3, 4 or 5 control plane machines")
         if not MACHINE_NAME.fullmatch(value):
-            raise wrong("it is neither control-plane-<n> nor worker-<n>", "number servers by role, e.g. worker-0")
+            raise wrong(
+                "it is neither control-plane-<n> nor worker-<n> nor arbiter-<n>",
+                "number servers by role, e.g. worker-0",
+            )
         return value
 
     @property
-    def role(self) -> Literal["control-plane", "worker"]:
+    def role(self) -> Role:
         """Its role, which its name begins with."""
-        return "worker" if self.name.startswith("worker-") else "control-plane"
+        return next(role for role in SECTIONS if self.name.startswith(f"{role}-"))
 
     @property
     def number(self) -> int:
@@ -177,14 +179,14 @@ class ListedServers(PlatformSection, Generic[AServer]):
         """By what each server is reached, with the setting's path: no two may be the same."""
         return []
 
-    def of_role(self, role: Literal["control-plane", "worker"]) -> tuple[AServer, ...]:
+    def of_role(self, role: Role) -> tuple[AServer, ...]:
         """The servers of a role, by number."""
         found = [server for server in self.servers if server.role == role]
         return tuple(sorted(found, key=lambda server: server.number))
 
     def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
         """The servers, by role and number: the list says how many there are, whatever `counts` says."""
-        return tuple(server.name for role in _ROLES for server in self.of_role(role))
+        return tuple(server.name for role in SECTIONS for server in self.of_role(role))
 
     def of_machine(self, name: str) -> OfMachine:
         """What the list says of a server."""

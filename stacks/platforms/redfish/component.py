@@ -22,7 +22,7 @@ def component(
 ) -> Platform:
     """Declare the platform."""
     nodes, listed = Nodes.of(settings), {each.name: listed_server(each) for each in section.servers}
-    servers = {node.hostname: listed[node.name] for node in (*nodes.control_plane, *nodes.workers)}
+    servers = {node.hostname: listed[node.name] for node in (*nodes.etcd, *nodes.workers)}
     if section.lent is not None:
         servers[nodes.bootstrap.hostname] = listed[section.lent]
     bmcs = {server.name: server.bmc.address for server in section.servers}
