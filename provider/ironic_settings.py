@@ -18,11 +18,17 @@ DRIVERS = ("redfish", "idrac", IPMI)
 """Ironic's hardware types. The first two attach an image by virtual media; IPMI has none, and its servers boot from the
 network."""
 IPMI_ADDRESS = rf"ipmi://{HOST_AND_PORT}"
+BOOTS = ("disc", "network")
 NOT_OF_IPMI = frozenset({"bios", "firmware"})
 """Ironic's interfaces that this hardware type has no clean steps of its own for (ironic/drivers/ipmi.py)."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}"
 STEP_INTERFACES = ("bios", "raid", "firmware", "management", "power", "vendor", "deploy")
 """Ironic's interfaces that have clean steps."""
+DEPLOY_STEPS = {"raid": ("delete_configuration", "apply_configuration"), "firmware": ("update",)}
+"""Deploy steps that a BMC does by itself, by interface (ironic/drivers/modules/redfish/{raid,firmware}.py, 39.0).
+Ironic leaves steps out that it does not know, without a word, for they might be a ramdisk's (`skip_missing` in
+do_node_deploy of ironic/conductor/deployments.py). Settings of the firmware restart the server into a ramdisk: they are
+clean steps here."""
 WIPING = frozenset({"raid", "deploy"})
 """Those whose steps take what is on the disks."""
 _OF_ENROLLED = ("address", "username", "password")
@@ -54,6 +60,16 @@ class CleanStep(Inputs):
         return {"interface": self.interface, "step": self.step, **({"args": arguments} if arguments else {})}
 
 
+class DeployStep(CleanStep):
+    """One deploy step (https://docs.openstack.org/ironic/latest/admin/node-deployment.html), one of DEPLOY_STEPS."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        known = [f"{interface}.{step}" for interface, steps in DEPLOY_STEPS.items() for step in steps]
+        if f"{given.get('interface')}.{given.get('step')}" not in known:
+            yield ("step",), f"must be, with its interface, one of {', '.join(known)}"
+
+
 class IronicServer(Inputs):
     """One server: enrolled with its BMC (`driver`), or taken from those that Ironic has already."""
 
@@ -80,7 +96,11 @@ class IronicServer(Inputs):
     """How the conductors verify the BMC's certificate: by the authorities of their system, not at all, or by this
     file of theirs; with `driver`."""
     mac: Mac | None = None
-    """The MAC address of the interface that it boots from; with the driver ipmi, for which Ironic needs a port."""
+    """The MAC address of the interface that it boots from; of servers that boot from the network: Ironic needs a port
+    of it."""
+    boot: Annotated[str, one_of(*BOOTS)] | None = None
+    """What a node that Ironic has boots its installer from, one of BOOTS; not given: a disc. Without `driver`, which
+    says it."""
     conductor_group: Anything = ""
     """The group of conductors that has it; with `driver`."""
     node: str | None = None
@@ -92,33 +112,39 @@ class IronicServer(Inputs):
     clean_steps: GivenList[CleanStep] = default(())
     """What is done to it before it is available, once, and again when they are others: settings of its firmware, RAID;
     with `driver`."""
+    deploy_steps: GivenList[DeployStep] = default(())
+    """What is done when it is deployed, before it boots, once for each claim: RAID, new firmware; with `driver`, and
+    not with ipmi."""
     boot_mode: Annotated[str, one_of(*BOOT_MODES)] | None = None
     """What its firmware is set to when it is deployed, one of BOOT_MODES; not given: what it is set to stays."""
 
     @property
     def by_network(self) -> bool:
-        """Whether it boots from the network, for its BMC attaches nothing."""
-        return self.driver == IPMI
+        """Whether it boots from the network: a BMC by IPMI attaches nothing."""
+        return self.driver == IPMI or self.boot == "network"
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
         ipmi, address = given.get("driver") == IPMI, str(given.get("address") or "")
         if address and given.get("driver") is not None and ipmi != address.startswith("ipmi:"):
             yield ("address",), "must be ipmi://<host> with the driver ipmi, and https://<host> with the others"
-        if ipmi and given.get("mac") is None:
-            yield ("mac",), "is required with the driver ipmi: Ironic knows by it which server boots from the network"
-        for key in ("systemId", "verifyCa") if ipmi else ("mac",):
+        network = ipmi or given.get("boot") == "network"
+        if network and given.get("mac") is None:
+            yield ("mac",), "is required of a server that boots from the network: Ironic knows it by that"
+        if not network and given.get("mac"):
+            yield ("mac",), "is of servers that boot from the network: take it out"
+        for key in ("systemId", "verifyCa", "deploySteps") if ipmi else ():
             if given.get(key):
-                yield (key,), f"is {'not ' if ipmi else ''}of servers with the driver ipmi: take it out"
+                yield (key,), "is not of servers with the driver ipmi: take it out"
         if given.get("driver") is not None:
             for key in _OF_ENROLLED:
                 if given.get(key) is None:
                     yield (key,), "is required with `driver`: Ironic reaches the BMC by it"
-            for key in ("node", "traits"):
+            for key in ("node", "traits", "boot"):
                 if given.get(key):
                     yield (key,), "and `driver` are given: a server is enrolled, or taken from those that Ironic has"
         else:
-            for key in (*_OF_ENROLLED, "systemId", "conductorGroup", "cleanSteps"):
+            for key in (*_OF_ENROLLED, "systemId", "conductorGroup", "cleanSteps", "deploySteps"):
                 if given.get(key):
                     yield (key,), "is of a server that is enrolled: set `driver`, or take it out"
             if given.get("node") is None and given.get("resourceClass") is None:

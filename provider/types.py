@@ -7,6 +7,7 @@ of another resource is said in `provider.inputs`.
 
 from metal_ipi.provider.alike import alike
 from metal_ipi.provider.given import Secret
+from metal_ipi.provider.ironic_settings import DEPLOY_STEPS
 from metal_ipi.provider.ironic_settings import NOT_OF_IPMI as STEPS_NOT_OF_IPMI
 from metal_ipi.provider.ironic_settings import WIPING as WIPING_STEPS
 from metal_ipi.provider.live_iso import PLAIN_ARGUMENT as LIVE_ISO_ARGUMENT
@@ -69,6 +70,7 @@ __all__ = [
     "ANY",
     "BEING_INSTALLED",
     "CUSTOM_IPXE",
+    "DEPLOY_STEPS",
     "IGNITION_FILE",
     "LIVE_ISO_ARGUMENT",
     "LIVE_ISO_FILE",

@@ -19,7 +19,8 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-_SECONDS = 5
+_SECONDS = 10
+"""That the API, and the database, may take to answer. Both answer late where many servers are deployed at once."""
 _TOLERANCE = 5.0
 """Seconds: both times are whole ones."""
 

@@ -32,6 +32,8 @@ DATABASE_CA = "ironic-database-ca"
 _STOP_SECONDS = 120
 _ALIVE = Path(__file__).with_name("alive.py")
 _ALIVE_PATH = f"/etc/ironic/{_ALIVE.name}"
+AT_START = Path(__file__).with_name("sitecustomize.py")
+_AT_START_DIRECTORY = "/etc/ironic/python"
 _RAMDISK_LOGS = Path(__file__).with_name("ramdisk_logs.py")
 _RAMDISK_LOGS_PATH = f"/etc/ironic/{_RAMDISK_LOGS.name}"
 _REACH = Path(__file__).with_name("reach_database.py")
@@ -49,6 +51,7 @@ def config_map(args: IronicArgs) -> Object:
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
         "nginx.conf": files.nginx_conf("/shared/html", FILES_PORT, tls=not args.plain_boot_files),
         _ALIVE.name: _ALIVE.read_text(),
+        AT_START.name: AT_START.read_text(),
         **({_REACH.name: _REACH.read_text()} if isinstance(args.database, GivenDatabase) else {}),
         **({_RAMDISK_LOGS.name: _RAMDISK_LOGS.read_text()} if args.ramdisk.kernel else {}),
         **({_AUTHORITIES: args.ca} if args.ca else {}),
@@ -58,7 +61,7 @@ def config_map(args: IronicArgs) -> Object:
 
 def made_of(args: IronicArgs) -> str:
     """Changes with what a conductor reads only when it starts, but for secrets."""
-    more = [_ALIVE.read_text(), *([args.ca] if args.ca else [])]
+    more = [_ALIVE.read_text(), AT_START.read_text(), *([args.ca] if args.ca else [])]
     if args.ramdisk.kernel:
         more.append(_RAMDISK_LOGS.read_text())
     return objects.digest(configuration.ironic_conf(args), str(args.plain_boot_files), str(args.rotation), *more)
@@ -113,12 +116,14 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
             *_reads(),
             _OWN,
             objects.file("config", _ALIVE_PATH),
+            objects.file("config", f"{_AT_START_DIRECTORY}/{AT_START.name}"),
             *trusted,
             shared,
             objects.mount("state", "/var/lib/ironic"),
             objects.mount("tmp", "/tmp"),  # noqa: S108 - a path in a container
         ],
         env=[
+            {"name": "PYTHONPATH", "value": _AT_START_DIRECTORY},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             # Where an option of Ironic's names no file, requests (which it asks BMCs and web servers with) takes this.
             *([{"name": "REQUESTS_CA_BUNDLE", "value": _AUTHORITIES_PATH}] if args.ca else []),
@@ -129,7 +134,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         livenessProbe={
             "exec": {"command": ["python3", _ALIVE_PATH, str(API_PORT), *_REACHES_DATABASE]},
             "periodSeconds": 20,
-            "timeoutSeconds": 20,
+            "timeoutSeconds": 40,  # more than all that it waits for: one that is busy is not to be started again
             "failureThreshold": 3,
         },
         resources={"requests": {"memory": "384Mi", "cpu": "100m"}},

@@ -58,5 +58,4 @@ def _configuration(spec: MachineSpec, name: str, directory: Path) -> dict[str, A
         "SUSHY_EMULATOR_CHASSIS": [{"Id": "1", "Name": f"{name}-chassis", "UUID": spec.id}],
         "SUSHY_EMULATOR_STORAGE": {spec.id: [storage]},
         "SUSHY_EMULATOR_DRIVES": {(spec.id, STORAGE): drives},
-        "SUSHY_EMULATOR_VOLUMES": {(spec.id, STORAGE): []},
     }

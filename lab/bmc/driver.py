@@ -14,6 +14,7 @@ from sushy_tools.emulator.resources.systems.base import AbstractSystemsDriver
 
 from lab.bmc.faults import Refused
 from lab.bmc.server import BIOS, Override, Server
+from lab.bmc.work import BIOS as FIRMWARE
 from lab.machines.base import BackendError, MachineSpec, cards
 
 _SECONDS = 60.0
@@ -110,7 +111,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def get_versions(self, identity: str) -> dict[str, str]:
         """Of the firmware."""
-        return {"BiosVersion": "lab-1.0"}
+        return {"BiosVersion": self._server.settings.work.versions[FIRMWARE]}
 
     def get_bios(self, identity: str) -> dict[str, str]:
         """The firmware's settings."""

@@ -16,6 +16,7 @@ Of what it does, until cleared:
     boot_dropped       takes a one-time boot, and forgets it at once
     stale_power        goes on reporting the former power state for `seconds` after it changed
     deaf_shutdown      takes GracefulShutdown, and does not press the button
+    raid_refused       makes no volume
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ LOSS_SECONDS = 5.0
 FAULTS = (
     *("slow", "unavailable", "reset", "session_lost", "certificate", "clock"),
     *("boot_not_honoured", "boot_dropped", "stale_power", "deaf_shutdown"),
-    "away",
+    *("away", "raid_refused"),
 )
 """See lab.bmc.faults."""
 CERTIFICATES = ("expired", "early", "other-name", "other-ca")

@@ -1,7 +1,8 @@
 """A BMC's Redfish service: sushy-tools' application, and around it what real BMCs say beside it.
 
 That is: logins, boot source overrides for one boot (sushy-tools sets them for ever), BootProgress, serial numbers,
-entity tags, memory, the manager's clock and its reset. Property names are those of DSP0266 and DSP2046.
+entity tags, memory, the manager's clock and its reset; volumes (`storage`), firmware and tasks (`updates`). Property
+names are those of DSP0266 and DSP2046.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from werkzeug.wrappers import Request, Response
 
 from lab.bmc import sessions
 from lab.bmc.application import STORAGE
+from lab.bmc.documents import Json, collection, error, to_json
 from lab.bmc.driver import Loop
 from lab.bmc.faults import Refused
 from lab.bmc.server import RESETS, TARGETS, Override, Server
+from lab.bmc.storage import Storage
+from lab.bmc.updates import Updates
 from lab.bmc.wire import cut
+from lab.bmc.work import BMC
 from lab.machines.base import MachineSpec
 
 RESTART_SECONDS = 3.0
@@ -31,8 +36,6 @@ RESTART_SECONDS = 3.0
 _OPEN = {"", "/redfish", "/redfish/v1"}
 
 _log = logging.getLogger(__name__)
-
-Json = dict[str, Any]
 
 
 class Redfish:
@@ -54,13 +57,17 @@ class Redfish:
             ("GET", f"{system}/Memory"): self._memory_collection,
             ("GET", f"{system}/Memory/DIMM0"): self._memory,
         }
+        storage = f"{system}/Storage/{STORAGE}"
+        self._storage = Storage(storage, server, spec, self._in_loop)
+        self._updates = Updates(server, self._in_loop, self.restart)
         self._amend: list[tuple[str, Callable[[Json], None]]] = [
             (r"/redfish/v1", self._amend_root),
             (re.escape(system), self._amend_system),
             (re.escape(manager), self._amend_manager),
             (rf"/redfish/v1/Chassis/{spec.id}", self._amend_chassis),
             (rf"{re.escape(system)}/SecureBoot", self._amend_secure_boot),
-            (rf"{re.escape(system)}/Storage/{STORAGE}/Drives/[^/]+", self._amend_drive),
+            (re.escape(storage), self._storage.amend),
+            (rf"{re.escape(storage)}/Drives/[^/]+", self._amend_drive),
         ]
 
     @property
@@ -88,7 +95,7 @@ class Redfish:
         if self.away or faults.strike("reset"):
             cut(request.environ)
         if faults.strike("unavailable"):
-            return _error(503, "Base.1.0.ServiceTemporarilyUnavailable", "the service is busy", {"Retry-After": "1"})
+            return error(503, "Base.1.0.ServiceTemporarilyUnavailable", "the service is busy", {"Retry-After": "1"})
         path = request.path.rstrip("/")
         if request.method == "POST" and path == sessions.COLLECTION:
             return self._log_in(request)
@@ -97,13 +104,17 @@ class Redfish:
                 self.sessions.tokens.clear()
             if not self.sessions.admits(request):
                 basic = {"WWW-Authenticate": 'Basic realm="BMC"'}
-                return _error(401, "Base.1.0.NoValidSession", "no valid session, or wrong credentials", basic)
+                return error(401, "Base.1.0.NoValidSession", "no valid session, or wrong credentials", basic)
         if request.method == "DELETE" and path.startswith(f"{sessions.COLLECTION}/"):
             known = self.sessions.tokens.pop(path.rpartition("/")[2], None)
-            return Response(status=204) if known else _error(404, "Base.1.0.ResourceMissingAtURI", path)
+            return Response(status=204) if known else error(404, "Base.1.0.ResourceMissingAtURI", path)
         own = self._own.get((request.method, path))
         if own is not None:
             return own(request)
+        for part in (self._storage, self._updates):
+            answered = part.answer(request, path)
+            if answered is not None:
+                return answered
         response = Response.from_app(self._application, request.environ, buffered=True)
         if request.method == "GET" and response.status_code == 200:
             return self._amended(path, response)
@@ -114,7 +125,7 @@ class Redfish:
             if re.fullmatch(pattern, path):
                 document: Json = json.loads(response.get_data())
                 amend(document)
-                answer = _json(document)
+                answer = to_json(document)
                 if "@odata.etag" in document:
                     answer.headers["ETag"] = document["@odata.etag"]
                 return answer
@@ -162,7 +173,8 @@ class Redfish:
     def _amend_manager(self, document: Json) -> None:
         document["DateTime"] = self._now(time.time())
         document["DateTimeLocalOffset"] = "+00:00"
-        document["Manufacturer"], document["Model"], document["FirmwareVersion"] = "Lab", "BMC", "1.0"
+        document["Manufacturer"], document["Model"] = "Lab", "BMC"
+        document["FirmwareVersion"] = self._server.settings.work.versions[BMC]
         document["Description"] = f"BMC of {self._server.identity.name}"
         target = f"/redfish/v1/Managers/{self._spec.id}/Actions/Manager.Reset"
         values = ["GracefulRestart", "ForceRestart"]
@@ -180,6 +192,7 @@ class Redfish:
         document["SerialNumber"], document["Manufacturer"], document["Model"] = disk.serial, "Lab", "rack1"
         document["MediaType"] = "HDD" if disk.rotational else "SSD"
         document["RotationSpeedRPM"] = 7200 if disk.rotational else 0
+        self._storage.amend_drive(document)
 
     def _now(self, seconds: float) -> str:
         """A moment by the BMC's clock."""
@@ -193,16 +206,16 @@ class Redfish:
     def _patch_system(self, request: Request) -> Response:
         document: Json | None = request.get_json(silent=True)
         if not isinstance(document, dict):
-            return _error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
+            return error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
         wanted = request.headers.get("If-Match")
         if wanted not in (None, "*", self._etag(), self._etag().removeprefix("W/")):
-            return _error(412, "Base.1.0.PreconditionFailed", "the system changed since it was read")
+            return error(412, "Base.1.0.PreconditionFailed", "the system changed since it was read")
         boot = document.pop("Boot", None)
         try:
             if boot:
                 self._loop.call(self._set_boot(boot))
         except Refused as refusal:
-            return _error(400, "Base.1.0.PropertyValueNotInList", str(refusal))
+            return error(400, "Base.1.0.PropertyValueNotInList", str(refusal))
         if not document and boot:
             return Response(status=204)
         body = json.dumps(document).encode()
@@ -227,6 +240,12 @@ class Redfish:
         if changes:
             self._server.set_override(replace(Override() if target else now, **{"enabled": now.enabled, **changes}))
 
+    def _in_loop(self, change: Callable[[], Any]) -> Any:
+        async def changed() -> Any:
+            return change()
+
+        return self._loop.call(changed())
+
     def _restart(self, request: Request) -> Response:
         self.restart()
         return Response(status=204)
@@ -234,14 +253,14 @@ class Redfish:
     def _log_in(self, request: Request) -> Response:
         document: Any = request.get_json(silent=True)
         if not isinstance(document, dict):
-            return _error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
+            return error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
         made = self.sessions.log_in(document.get("UserName"), document.get("Password"))
         if made is None:
-            return _error(401, "Base.1.0.ResourceAtUriUnauthorized", "wrong user name or password")
+            return error(401, "Base.1.0.ResourceAtUriUnauthorized", "wrong user name or password")
         session, token = made
         place = f"{sessions.COLLECTION}/{session}"
         user = {"@odata.id": place, "@odata.type": "#Session.v1_1_0.Session", "Id": session, "Name": "Session"}
-        answer = _json({**user, "UserName": document["UserName"]})
+        answer = to_json({**user, "UserName": document["UserName"]})
         answer.status_code = 201
         answer.headers["X-Auth-Token"], answer.headers["Location"] = token, place
         return answer
@@ -249,34 +268,16 @@ class Redfish:
     def _session_service(self, request: Request) -> Response:
         about = {"@odata.type": "#SessionService.v1_0_2.SessionService", "Id": "SessionService", "Name": "Sessions"}
         links = {"@odata.id": sessions.ROOT, "Sessions": {"@odata.id": sessions.COLLECTION}}
-        return _json({**about, **links, "ServiceEnabled": True, "SessionTimeout": 1800})
+        return to_json({**about, **links, "ServiceEnabled": True, "SessionTimeout": 1800})
 
     def _list_sessions(self, request: Request) -> Response:
-        return _collection("Session", sessions.COLLECTION, list(self.sessions.tokens))
+        return collection("Session", sessions.COLLECTION, list(self.sessions.tokens))
 
     def _memory_collection(self, request: Request) -> Response:
-        return _collection("Memory", request.path.rstrip("/"), ["DIMM0"])
+        return collection("Memory", request.path.rstrip("/"), ["DIMM0"])
 
     def _memory(self, request: Request) -> Response:
         about = {"@odata.type": "#Memory.v1_0_0.Memory", "@odata.id": request.path, "Id": "DIMM0", "Name": "DIMM 0"}
         told = self._server.settings.memory_gib
         capacity = {} if told is None else {"CapacityMiB": int(told * 1024)}
-        return _json({**about, **capacity, "MemoryType": "DRAM"})
-
-
-def _collection(kind: str, path: str, names: list[str]) -> Response:
-    members = [{"@odata.id": f"{path}/{name}"} for name in names]
-    about = {"@odata.type": f"#{kind}Collection.{kind}Collection", "@odata.id": path, "Name": f"{kind} Collection"}
-    return _json({**about, "Members": members, "Members@odata.count": len(members)})
-
-
-def _json(document: Json) -> Response:
-    return Response(json.dumps(document), content_type="application/json", headers={"OData-Version": "4.0"})
-
-
-def _error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Response:
-    info = [{"@odata.type": "#Message.v1_0_0.Message", "MessageId": code, "Message": message}]
-    answer = _json({"error": {"code": code, "message": message, "@Message.ExtendedInfo": info}})
-    answer.status_code = status
-    answer.headers.update(headers or {})
-    return answer
+        return to_json({**about, **capacity, "MemoryType": "DRAM"})

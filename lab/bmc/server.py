@@ -12,12 +12,13 @@ import logging
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
 from lab.bmc.faults import Faults, Refused
 from lab.bmc.identity import Server as Identity
+from lab.bmc.work import Job, Volume, Work
 from lab.layout import write_private
 from lab.live_iso.reader import Reader
 from lab.live_iso.writer import DiscError
@@ -70,6 +71,7 @@ class Settings:
     """The firmware's own settings, since the last start."""
     bios_next: dict[str, str] = field(default_factory=dict[str, str])
     """What they become at the next start."""
+    work: Work = field(default_factory=Work)
     reset_at: float = 0.0
     boots: list[str] = field(default_factory=list[str])
     """What was to be booted at each reset, first device first; the last few."""
@@ -187,6 +189,30 @@ class Server:
         self.settings.bios_next |= attributes
         self._save()
 
+    def change(self, what: Literal["create", "delete"], volume: Volume) -> Job | None:
+        """Has a volume made or deleted; see `Work`."""
+        job = self.settings.work.change(what, volume)
+        self._save()
+        return job
+
+    def update(self, component: str, version: str, problem: str) -> Job:
+        """Takes new firmware; see `Work`."""
+        job = self.settings.work.update(component, version, problem)
+        self._save()
+        return job
+
+    def lapse(self) -> bool:
+        """Ends updates of the BMC that have taken long enough; whether there were any."""
+        over = self.settings.work.lapse()
+        if over:
+            self._save()
+        return over
+
+    def set_controller(self, *, on_reset: bool) -> None:
+        """Whether volumes change when the server restarts; else at once."""
+        self.settings.work.on_reset = on_reset
+        self._save()
+
     def set_medium(self, image: str) -> None:
         """Put an image into the virtual drive, or take it out (empty)."""
         self.settings.medium = image
@@ -230,13 +256,17 @@ class Server:
         settings = self.settings
         settings.powered, settings.secure_boot_now = True, settings.secure_boot
         settings.bios, settings.bios_next = settings.bios | settings.bios_next, {}
+        blank = settings.work.at_start()
         self._save()
+        if blank:
+            await self._backend.blank(self._spec.id, blank)
         override = settings.override
         spec = replace(
             self._spec,
             firmware="uefi" if settings.mode == "UEFI" else "bios",
             secure_boot=settings.secure_boot,
             medium=settings.medium,
+            disks=settings.work.disks(self._spec.disks),
         )
         if override.target == "UefiHttp" and override.uri:
             spec = replace(spec, boot_url=override.uri)

@@ -21,7 +21,7 @@ import httpx
 import trustme
 
 from binaries.cache import alone, cache_directory
-from metal_ipi.components.provisioning import configuration, contract
+from metal_ipi.components.provisioning import conductors, configuration, contract
 from tests.provider.knot import free_port
 from tests.provider.preflight.test_surroundings import serving
 
@@ -69,6 +69,8 @@ min_command_interval = 1
 [redfish]
 use_swift = false
 firmware_update_status_interval = 2
+firmware_update_validation_interval = 1
+raid_config_status_interval = 2
 [oslo_concurrency]
 lock_path = {0}/locks
 """
@@ -112,6 +114,9 @@ class Ironic:
         (directory / "tls.crt").write_bytes(b"".join(part.bytes() for part in own.cert_chain_pems))
         kept = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
         (directory / "accounts").write_text(f"{USER}:{kept}\n")
+        self._at_start = directory / "python"
+        self._at_start.mkdir()
+        shutil.copy(conductors.AT_START, self._at_start)
         self._configuration = directory / "ironic.conf"
         self._configuration.write_text(_CONFIGURATION.format(directory, self._port, files, _drivers()))
         self.files = files
@@ -157,6 +162,7 @@ class Ironic:
         """Start it, and wait until a conductor is there."""
         self._process = subprocess.Popen(
             [self._bin / "ironic", "--config-file", self._configuration],
+            env={**os.environ, "PYTHONPATH": str(self._at_start)},
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,

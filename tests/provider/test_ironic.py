@@ -18,6 +18,7 @@ import pytest
 from lab.bmc.rack import second_mac
 from lab.machines.simulated import ipxe
 from metal_ipi.components.provisioning import configuration
+from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.installation.inputs import Job
@@ -26,11 +27,11 @@ from metal_ipi.provider.ironic_settings import DRIVERS
 from metal_ipi.provider.live_iso import place
 from metal_ipi.provider.live_iso.iso9660 import Disc
 from metal_ipi.provider.platforms.ids import MachineId
-from metal_ipi.provider.platforms.ironic import Ironic
+from metal_ipi.provider.platforms.ironic import Ironic, published
 from metal_ipi.provider.platforms.registry import is_gone
 from metal_ipi.provider.preflight.findings import Report
 from metal_ipi.provider.resource import Context
-from metal_ipi.provider.status import Status
+from metal_ipi.provider.status import Status, silent
 from tests.lab.bmc.harness import World, ipmi, need_ipmitool, world
 from tests.provider import ironic_process
 from tests.provider.harness import Resource, configured, settings_of, until
@@ -97,7 +98,7 @@ class Site:
         async def say(text: str) -> None:
             self.said.append(text)
 
-        async with Ironic(settings, say, timeout=60) as driver:
+        async with Ironic(settings, say, timeout=120) as driver:
             yield driver
 
     async def published(self, settings: Settings, number: int) -> str:
@@ -668,7 +669,7 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
     async with site.driver(site.settings(servers, release="keep")) as driver:
         await driver.give_back(f"worker-0/{node.id}")
     found = await refused(site, site.settings({"any": {"node": "worker-0"}}), "any")
-    assert "boots from the network (boot interface ipxe), and is to boot a disc" in found
+    assert "boots from the network (boot interface ipxe), and is to boot a disc: set `boot: network`" in found
     # What the settings call another MAC address now, Ironic does, too; an interface that it has found stays.
     interface = {"node_uuid": node.id, "address": "52:54:00:72:63:02"}
     site.ironic.client.post("/v1/ports", json=interface).raise_for_status()
@@ -678,6 +679,57 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
         ports = site.ironic.client.get("/v1/ports", params={"node": node.id}).json()["ports"]
         assert {port["address"] for port in ports} == {"52:54:00:72:63:01", "52:54:00:72:63:02"}
         await driver.give_back(f"worker-0/{node.id}")
+
+
+async def test_a_node_that_somebody_has_enrolled_boots_from_the_network(site: Site) -> None:
+    """By its name: with a port that whoever enrolled it has made; nothing of the node but the instance is changed."""
+    async with site.driver(site.settings({"server-4": site.server(4)}, claimant="stack-b")) as driver:
+        node = await driver.claim("server-4", accept="wipe")
+        await driver.give_back(f"server-4/{node.id}")
+    path, mac = f"/v1/nodes/{node.id}", site.mac(4)
+
+    def taken(mac: str = mac) -> Settings:
+        server = {"worker-0": {"node": "server-4", "boot": "network", "mac": mac}}
+        return site.settings(server, liveIso=None)
+
+    assert "has the boot interface redfish-virtual-media, and is to boot from the network: give it one of" in (
+        await refused(site, taken(), "worker-0")
+    )
+    change = [{"op": "replace", "path": "/boot_interface", "value": "ipxe"}]
+    site.ironic.client.patch(path, json=change).raise_for_status()
+    found = await refused(site, taken(), "worker-0")
+    assert f"has no port that boots from the network with the MAC address {mac}, but none: correct `mac`" in found
+    site.ironic.client.post("/v1/ports", json={"node_uuid": node.id, "address": mac}).raise_for_status()
+    assert f"but {mac}: correct `mac`" in await refused(site, taken("52:54:00:00:00:99"), "worker-0")
+    settings, before = taken(), site.ironic.lasting(node.id)
+    async with site.driver(settings) as driver:
+        seen = await driver.seen("worker-0")
+        assert seen.where.startswith("node server-4 of Ironic") and not seen.runs
+        machine_id = f"worker-0/{(await driver.claim('worker-0')).id}"
+        await published.publish(settings, "worker-0", mac, script=SCRIPT, chain=CHAIN, say=silent)
+        for installed in (False, True):
+            boots = len(site.rack.machines.boots)
+            await driver.boot_installer(machine_id, mac)
+            assert [devices[0] for devices in site.rack.machines.boots[boots:]] == ["network"]
+            found = await booted(site, mac)
+            assert found is not None and found.kernel == "http://boot.test/kernel", f"installed: {installed}"
+            await driver.boot_disk(machine_id)
+            await driver.restart(machine_id)
+            assert site.rack.machines.boots[-1][0] == "disk"
+        await boot_tree.withdraw(settings, mac)
+        await driver.give_back(machine_id)
+    changing = (
+        "instance_info",
+        "driver_internal_info",
+        "provision_updated_at",
+        "power_state",
+        "target_provision_state",
+    )
+    after = site.ironic.lasting(node.id)
+    assert {key for key in before if before[key] != after[key]} <= set(changing)
+    async with site.driver(site.settings({"server-4": site.server(4)}, claimant="stack-b", release="remove")) as driver:
+        await driver.give_back(f"server-4/{node.id}")
+    assert site.ironic.client.get(path).status_code == 404
 
 
 async def test_every_driver_of_the_service_is_one_of_ironics(site: Site, ipmi_rack: tuple[World, int]) -> None:

@@ -18,6 +18,11 @@ _BIOS = {
     "args": {"settings": [{"name": "ProcHyperthreading", "value": "Disabled"}]},
 }
 _RAID = {"interface": "raid", "step": "delete_configuration"}
+_FIRMWARE = {
+    "interface": "firmware",
+    "step": "update",
+    "args": {"settings": [{"component": "bmc", "url": "https://boot.example.com/bmc.bin"}]},
+}
 
 _MATCHBOX = {"type": "ssh", "host": "192.0.2.1", "baseUrl": "https://boot.example.com", "matchbox": "/var/lib/matchbox"}
 
@@ -119,6 +124,16 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({**_by_ipmi(), "platform__cleanSteps": [_BIOS]}, "platform.servers[1].cleanSteps", "has no such interface"),
         ({**_by_ipmi(), "artifacts": _MATCHBOX}, "platform.servers[1].driver", "artifacts.matchbox hands scripts out"),
         ({"platform__cleanSteps": [_BIOS, _RAID]}, "platform.servers[1].cleanSteps", "takes what is on the disks of"),
+        ({"platform__deploySteps": [_RAID]}, "platform.servers[1].deploySteps", "takes what is on the disks of"),
+        ({"platform__deploySteps": [_FIRMWARE] * 2}, "platform.servers[1].deploySteps", "Ironic takes each step once"),
+        ({**_by_ipmi(), "platform__deploySteps": [_FIRMWARE]}, "platform.servers[1].deploySteps", "has no such step"),
+        ({"platform__servers__2__deploySteps": [_FIRMWARE]}, "platform.servers[2]", "deploySteps are of servers that"),
+        ({"platform__deploySteps": [{**_FIRMWARE, "interface": "raid"}]}, "platform.deploySteps[0].step",
+         "raid has no deploy step update"),
+        ({"platform__deploySteps": [_BIOS]}, "platform.deploySteps[0].interface", "raid"),
+        ({"platform__servers__1__boot": "disc"}, "platform.servers[1].boot", "the driver redfish boots discs"),
+        ({"platform__servers__2__boot": "network", "artifacts": _MATCHBOX}, "platform.servers[2].boot",
+         "artifacts.matchbox hands scripts out"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(changes: dict[str, Any], path: str, why: str) -> None:
@@ -140,33 +155,38 @@ def test_servers_of_ironics_own_need_no_account_of_a_bmc() -> None:
     assert all("password" not in server for server in servers.values())
 
 
-def test_enrolled_servers_have_the_clean_steps_of_all_or_their_own() -> None:
-    tree = through_ironic(platform__cleanSteps=[_BIOS])
+@pytest.mark.parametrize(("key", "common"), [("cleanSteps", _BIOS), ("deploySteps", _FIRMWARE)])
+def test_enrolled_servers_have_the_steps_of_all_or_their_own(key: str, common: dict[str, Any]) -> None:
+    tree = through_ironic(**{f"platform__{key}": [common]})
     for server in tree["platform"]["servers"]:
         if server["name"] == "control-plane-1":
-            server["cleanSteps"] = []
+            server[key] = []
         elif server["name"] == "control-plane-2":
-            server |= {"cleanSteps": [_RAID], "consent": "wipe"}
+            server |= {key: [_RAID], "consent": "wipe"}
     (provider,) = _declared(tree).of("pulumi:providers:metal-ipi")
     servers = json.loads(plain(provider.inputs["ironic"]))["servers"]
-    (step,) = servers["worker-0"]["cleanSteps"]
-    assert {**step, "args": json.loads(step["args"])} == _BIOS
-    assert servers["control-plane-2"]["cleanSteps"] == [{**_RAID, "args": "{}"}]
-    assert not any("cleanSteps" in servers[name] for name in ("control-plane-1", "control-plane-0", "worker-4"))
+    (step,) = servers["worker-0"][key]
+    assert {**step, "args": json.loads(step["args"])} == common
+    assert servers["control-plane-2"][key] == [{**_RAID, "args": "{}"}]
+    assert not any(key in servers[name] for name in ("control-plane-1", "control-plane-0", "worker-4"))
 
 
-def test_a_server_by_ipmi_boots_its_script_and_needs_no_disc() -> None:
-    tree = through_ironic()
+def test_servers_that_boot_from_the_network_need_no_disc() -> None:
+    tree = through_ironic(platform__bmc__verifyCa="/etc/ironic/bmc-ca.pem")
     for server in tree["platform"]["servers"]:
         for key in ("node", "resourceClass", "traits"):
             server.pop(key, None)
-        server |= {"driver": "ipmi", "bmc": {"address": f"ipmi://10.0.0.{server['mac'][-2:]}"}}
+        if server["name"] == "worker-4":
+            server |= {"node": "u4", "boot": "network"}
+        else:
+            server |= {"driver": "ipmi", "bmc": {"address": f"ipmi://10.0.0.{server['mac'][-2:]}"}}
     recorder = _declared(tree)
     (provider,) = recorder.of("pulumi:providers:metal-ipi")
     section = json.loads(plain(provider.inputs["ironic"]))
     assert "liveIso" not in section
-    (worker,) = (server for server in tree["platform"]["servers"] if server["name"] == "worker-0")
+    worker, taken = (server for server in tree["platform"]["servers"] if server["name"] in ("worker-0", "worker-4"))
     account = {"username": "ipi", "password": SECRET}
+    assert section["servers"]["worker-4"] == {"node": "u4", "boot": "network", "mac": taken["mac"]}
     assert section["servers"]["worker-0"] == {
         "driver": "ipmi",
         "address": worker["bmc"]["address"],

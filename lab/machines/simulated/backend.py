@@ -54,6 +54,7 @@ class SimulatedBackend:
             del self._machines[spec.id]
         machine = self._machine(spec)
         machine.order = order
+        machine.put_in(spec.disks)
         await machine.power_on()
 
     def attend(self, machine_id: str, order: BootOrder) -> None:

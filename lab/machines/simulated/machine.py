@@ -7,14 +7,14 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Collection, Coroutine
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
 import httpx
 
-from lab.machines.base import BackendError, BootOrder, MachineSpec, Power, cards, network_only
+from lab.machines.base import BackendError, BootOrder, Disk, MachineSpec, Power, cards, network_only
 from lab.machines.simulated import fetch, host_network, quirks, record, root, ssh, unitfile
 from lab.machines.simulated.console import Console
 from lab.machines.simulated.disk import Disks
@@ -79,6 +79,12 @@ class Machine:
     def printed(self) -> bytes:
         """The console."""
         return self._console.printed()
+
+    def put_in(self, disks: tuple[Disk, ...]) -> None:
+        """Have these disks from the next boot on: a controller may make others of them."""
+        if disks != self.spec.disks:
+            self.spec = replace(self.spec, disks=disks)
+            self._disks = Disks(disks, self._directory / "disks")
 
     async def power_on(self) -> None:
         """Boot, in the background; whatever ran is cut off."""

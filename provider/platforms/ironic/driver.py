@@ -150,14 +150,14 @@ class Ironic(MachineDriver[LentNodeArgs]):
             if network:
                 await self.nodes.have_port(node, mac)
             instance: dict[str, Any] = {**node.instance_info, **wanted}
-            server = self._settings.ironic_servers.get(name)
-            if server is not None and server.boot_mode is not None:
+            server = self._settings.need_ironic_server(name)
+            if server.boot_mode is not None:
                 instance["capabilities"] = {"boot_mode": server.boot_mode}
             await self._connection.call(
                 f"to have {node.name} boot its installer",
                 lambda ironic: ironic.update_node(node.id, instance_info=instance),
             )
-            await self._deploy(node)
+            await self._deploy(node, [step.to_ironic() for step in server.deploy_steps])
             return
         if node.provision_state != ACTIVE:
             raise await self.nodes.stuck(node)
@@ -171,11 +171,16 @@ class Ironic(MachineDriver[LentNodeArgs]):
         await self._boot_device(node, _MEDIA, persistent=False)
         await self.nodes.power(node, "rebooting")
 
-    async def _deploy(self, node: Node) -> None:
+    async def _deploy(self, node: Node, steps: list[dict[str, Any]]) -> None:
         """Has it deployed, or rebuilt. What failed is done again, a few times: a conductor that dies leaves what it was
-        at as failed, and what boots is our installer, which looks before it writes."""
-        for last in (False, False, True):
-            node = await self.nodes.provision(node, "rebuild" if node.provision_state == ACTIVE else ACTIVE)
+        at as failed, and what boots is our installer, which looks before it writes. Not so with steps: firmware is not
+        written again unasked. A rebuild has none."""
+        rebuilt = node.provision_state == ACTIVE
+        # Before Ironic's own step, which boots the server and has priority 100 (ironic/drivers/modules/ramdisk.py).
+        ordered = [{"args": {}, **step, "priority": 100 + len(steps) - index} for index, step in enumerate(steps)]
+        more: dict[str, Any] = {"deploy_steps": ordered} if ordered and not rebuilt else {}
+        for last in (True,) if more else (False, False, True):
+            node = await self.nodes.provision(node, "rebuild" if node.provision_state == ACTIVE else ACTIVE, **more)
             if node.provision_state == ACTIVE:
                 return
             failure = await self.nodes.stuck(node)

@@ -42,6 +42,8 @@ _BOOT = {"redfish": "redfish-virtual-media", "idrac": "idrac-redfish-virtual-med
 """The boot interfaces of servers that are enrolled."""
 FROM_NETWORK = frozenset({"pxe", "http", "ipxe", "http-ipxe"})
 """Boot interfaces that attach nothing (ironic/drivers/generic.py)."""
+_IPXE = frozenset({"ipxe", "http-ipxe"})
+"""Those that boot what is a script to iPXE (see `published`)."""
 _DEPLOY = "direct"
 """The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
@@ -144,7 +146,7 @@ class Nodes:
             return None
         if node is not None:
             await self._usable(node)
-            self._refuse_boots(node, server)
+            await self._refuse_boots(node, server)
             if node.instance_id or (server.driver is None and node.provision_state != AVAILABLE):
                 raise InvalidInputs(await self._not_granted(name, server, "it must be available, and nobody's"))
         return node
@@ -205,6 +207,7 @@ class Nodes:
             await backoff.pause()
 
     async def _request(self, name: str, server: IronicServer, accept: str) -> None:
+        self._refuse_wiping(name, "deploy", [step.to_ironic() for step in server.deploy_steps], accept)
         wanted: dict[str, Any] = {"name": self.claim_of(name), "resource_class": server.resource_class}
         if server.driver is not None:
             node = await self.enrolled(name, server, accept)
@@ -235,7 +238,7 @@ class Nodes:
                 raise RemoteError(f"{self._connection.where} has dropped the allocation of {name}; run the same again")
             if found.state == "active":
                 node = await self.need(found.node_id)
-                self._refuse_boots(node, server)
+                await self._refuse_boots(node, server)
                 return node
             if found.state == "error":
                 await self._drop(name)
@@ -288,7 +291,7 @@ class Nodes:
                 "`driver`, or give the server another name"
             )
 
-    def _refuse_boots(self, node: Node, server: IronicServer) -> None:
+    async def _refuse_boots(self, node: Node, server: IronicServer) -> None:
         """Refuses a node that would not boot its installer, or not only once."""
         if server.driver not in (None, node.driver):
             raise InvalidInputs(
@@ -298,13 +301,31 @@ class Nodes:
         if node.boot_interface in FROM_NETWORK and not server.by_network:
             raise InvalidInputs(
                 f"{self.where(node)} boots from the network (boot interface {node.boot_interface}), and is to boot a "
-                "disc: give it a boot interface of virtual media; or, with the driver ipmi, take it out of Ironic, and "
-                "have it enrolled: set `driver` and its BMC"
+                "disc: set `boot: network` of this server, or give the node a boot interface of virtual media"
             )
+        if server.driver is None and server.by_network:
+            await self._refuse_no_network_boot(node, str(server.mac))
         if node.deploy_interface == "ramdisk":
             raise InvalidInputs(
                 f"{self.where(node)} has the deploy interface ramdisk for good: a conductor that takes it over would "
                 "have it boot its installer again. Set it to direct; the installation is a ramdisk's all the same"
+            )
+
+    async def _refuse_no_network_boot(self, node: Node, mac: str) -> None:
+        """Refuses a node that somebody else has enrolled, and that would not come into iPXE by this interface."""
+        if node.boot_interface not in _IPXE:
+            raise InvalidInputs(
+                f"{self.where(node)} has the boot interface {node.boot_interface}, and is to boot from the network: "
+                f"give it one of {', '.join(sorted(_IPXE))}, or take `boot: network` out, to have it boot a disc"
+            )
+        ports = await self._connection.call(
+            f"for the ports of {node.name or node.id}", lambda ironic: list(ironic.ports(details=True, node=node.id))
+        )
+        if not any(port.address.lower() == mac and port.is_pxe_enabled for port in ports):
+            told = ", ".join(sorted(port.address for port in ports if port.is_pxe_enabled)) or "none"
+            raise InvalidInputs(
+                f"{self.where(node)} has no port that boots from the network with the MAC address {mac}, but {told}: "
+                "correct `mac` of this server, or have whoever enrolled the node add the port"
             )
 
     async def _allocation(self, server: str) -> Any | None:
@@ -329,7 +350,7 @@ class Nodes:
             )
             node = await self.need(name)
         self._refuse_others(node, name)
-        self._refuse_boots(node, server)
+        await self._refuse_boots(node, server)
         await self.tell(name, server, node.id)
         if server.by_network:
             await self.have_port(node, str(server.mac))
@@ -430,17 +451,20 @@ class Nodes:
     async def _clean(self, node: Node, steps: list[dict[str, Any]], accept: str) -> None:
         """Does them, and switches the server off, which they may have started. How far that came is kept with the node:
         whoever is killed does them again."""
-        wiping = sorted({f"{step['interface']}.{step['step']}" for step in steps if step["interface"] in WIPING})
-        if wiping and accept != "wipe":
-            raise InvalidInputs(
-                f"{self.where(node)}: the clean steps {', '.join(wiping)} take what is on its disks: if they may be "
-                "wiped, set `consent: wipe` of this server; else take these steps out"
-            )
+        self._refuse_wiping(self.where(node), "clean", steps, accept)
         await self._note_cleaning(node, _BEGUN)
         cleaned = await self.provision(node, "clean", clean_steps=steps)
         if cleaned.provision_state != MANAGEABLE:
             raise await self.stuck(cleaned)
         await self._end_cleaning(cleaned, _digest(steps))
+
+    def _refuse_wiping(self, whose: str, kind: str, steps: list[dict[str, Any]], accept: str) -> None:
+        wiping = sorted({f"{step['interface']}.{step['step']}" for step in steps if step["interface"] in WIPING})
+        if wiping and accept != "wipe":
+            raise InvalidInputs(
+                f"{whose}: the {kind} steps {', '.join(wiping)} take what is on its disks: if they may be wiped, set "
+                "`consent: wipe` of this server; else take these steps out"
+            )
 
     async def _end_cleaning(self, node: Node, done: str | None) -> None:
         """Leaves a node switched off; `done` is what was done to it, None where the steps were taken out meanwhile."""
@@ -509,7 +533,8 @@ class Nodes:
             "clean failed": "see why its cleaning fails, or correct its `cleanSteps`; then run the same again, which "
             "tries again",
             "inspect failed": "see why its inspection fails; then run the same again, which tries again",
-            DEPLOY_FAILED: "set right what it says; then run the same again, which tries again",
+            DEPLOY_FAILED: "set right what it says, or correct its `deploySteps`; then run the same again, which tries "
+            "again",
             "error": "set right what it says, and give it back: `baremetal node undeploy`",
         }
         remedy = remedies.get(node.provision_state, "bring it to the state available")

@@ -24,14 +24,27 @@ def conflicts(settings: Settings, platform: Ironic) -> Found:
     yield from listed.live_iso(settings, platform)
     yield from _ipmi(settings, platform)
     for index, server in enumerate(platform.servers):
-        wiping = [each for each in platform.clean_steps_of(server) if each.interface in WIPING_STEPS]
-        if wiping and server.consent != "wipe":
+        path = f"platform.servers[{index}]"
+        of = {"cleanSteps": platform.clean_steps_of(server), "deploySteps": platform.deploy_steps_of(server)}
+        for key, steps in of.items():
+            wiping = [each for each in steps if each.interface in WIPING_STEPS]
+            if wiping and server.consent != "wipe":
+                yield (
+                    f"{path}.{key}",
+                    f"{wiping[0].interface}.{wiping[0].step}",
+                    f"it takes what is on the disks of {server.name}",
+                    "set consent: wipe of this server, or remove the step",
+                )
+        given = [f"{each.interface}.{each.step}" for each in of["deploySteps"]]
+        if given and server.driver == "ipmi":
             yield (
-                f"platform.servers[{index}].cleanSteps",
-                f"{wiping[0].interface}.{wiping[0].step}",
-                f"it takes what is on the disks of {server.name}",
-                "set consent: wipe of this server, or remove the step",
+                f"{path}.deploySteps",
+                given[0],
+                f"the driver ipmi of {server.name} has no such step",
+                "remove the step, or use a driver of Redfish's",
             )
+        if twice := next((each for each in given if given.count(each) > 1), None):
+            yield f"{path}.deploySteps", twice, "Ironic takes each step once", "have one step do all of it"
 
 
 def _ipmi(settings: Settings, platform: Ironic) -> Found:
@@ -40,7 +53,15 @@ def _ipmi(settings: Settings, platform: Ironic) -> Found:
         if not server.by_network:
             continue
         path, bmc = f"platform.servers[{index}]", platform.bmc_of(server)
-        assert bmc is not None and server.bmc is not None, "a driver has its BMC"
+        if isinstance(settings.artifacts, SshArtifacts) and settings.artifacts.matchbox is not None:
+            yield (
+                f"{path}.{'boot' if server.driver is None else 'driver'}",
+                server.boot or "ipmi",
+                "artifacts.matchbox hands scripts out by itself, and Ironic's boot files do not lead there",
+                "remove artifacts.matchbox, or use a server that boots a disc",
+            )
+        if bmc is None or server.bmc is None:
+            continue
         given = {"username": bmc.username or "", "password": revealed(bmc.password) if bmc.password else ""}
         for key, most in _IPMI_BYTES.items():
             if len(given[key].encode()) > most:
@@ -59,10 +80,3 @@ def _ipmi(settings: Settings, platform: Ironic) -> Found:
                     f"the driver ipmi of {server.name} has no such interface",
                     "remove the step, or use a driver of Redfish's",
                 )
-        if isinstance(settings.artifacts, SshArtifacts) and settings.artifacts.matchbox is not None:
-            yield (
-                f"{path}.driver",
-                "ipmi",
-                "artifacts.matchbox hands scripts out by itself, and Ironic's boot files do not lead there",
-                "remove artifacts.matchbox, or use a driver of Redfish's",
-            )

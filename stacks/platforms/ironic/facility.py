@@ -14,7 +14,7 @@ from metal_ipi.provider.types import ClusterKeys, Plan
 from metal_ipi.provider.types import Server as PlannedServer
 from metal_ipi.stacks.platforms.ironic.component import component
 from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
-from metal_ipi.stacks.platforms.ironic.settings import Ironic, Server
+from metal_ipi.stacks.platforms.ironic.settings import CleanStep, DeployStep, Ironic, Server
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
 from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import REHEARSAL, revealed
@@ -51,11 +51,10 @@ class IronicFacility(ListedFacility[Ironic]):
             "traits": list(server.traits) or None,
             "conductorGroup": server.conductor_group,
             "bootMode": server.boot_mode or self._section.boot_mode,
-            "cleanSteps": [
-                {"interface": each.interface, "step": each.step, "args": json.dumps(each.args, sort_keys=True)}
-                for each in self._section.clean_steps_of(server)
-            ]
-            or None,
+            "cleanSteps": _steps(self._section.clean_steps_of(server)),
+            "deploySteps": _steps(self._section.deploy_steps_of(server)),
+            "boot": server.boot,
+            "mac": server.mac if server.by_network else None,
         }
         if bmc is not None:
             own |= {
@@ -63,7 +62,8 @@ class IronicFacility(ListedFacility[Ironic]):
                 "username": bmc.username or REHEARSAL,
                 "password": revealed(bmc.password),
             }
-            own |= {"mac": server.mac} if server.by_network else {"systemId": bmc.system_id, "verifyCa": bmc.verify_ca}
+            if server.driver != "ipmi":
+                own |= {"systemId": bmc.system_id, "verifyCa": bmc.verify_ca}
         return _given(own)
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
@@ -81,6 +81,13 @@ class IronicFacility(ListedFacility[Ironic]):
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)
+
+
+def _steps(steps: Sequence[CleanStep | DeployStep]) -> list[dict[str, str]] | None:
+    return [
+        {"interface": each.interface, "step": each.step, "args": json.dumps(each.args, sort_keys=True)}
+        for each in steps
+    ] or None
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

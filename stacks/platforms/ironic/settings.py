@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from metal_ipi.provider.types import DEPLOY_STEPS
 from metal_ipi.stacks.platforms.listed import settings as listed
 from metal_ipi.stacks.platforms.listed.forms import Account, AnyBmcUrl, BmcUrl, Password, SystemId
 from metal_ipi.stacks.platforms.section import Needed, Tree, at, items
@@ -78,6 +79,23 @@ class CleanStep(Section):
     args: dict[str, Any] = Field(default_factory=dict[str, Any], description="its arguments, as Ironic documents them")
 
 
+class DeployStep(Section):
+    """One of Ironic's deploy steps, which is done when a server is deployed, before it boots its installer."""
+
+    interface: Literal["raid", "firmware"] = Field(description="Ironic's interface that has the step")
+    step: Literal["delete_configuration", "apply_configuration", "update"] = Field(
+        description="its name: delete_configuration and apply_configuration of raid, update of firmware"
+    )
+    args: dict[str, Any] = Field(default_factory=dict[str, Any], description="its arguments, as Ironic documents them")
+
+    @model_validator(mode="after")
+    def _known(self) -> DeployStep:
+        if self.step not in DEPLOY_STEPS[self.interface]:
+            known = ", ".join(DEPLOY_STEPS[self.interface])
+            raise wrong(f"{self.interface} has no deploy step {self.step}", f"use {known}", at="step")
+        return self
+
+
 class Server(listed.Server):
     """One server and what becomes of it: enrolled (driver), one of Ironic's by name (node), or any of a class."""
 
@@ -99,12 +117,23 @@ class Server(listed.Server):
         description="what is done to it once before it is available, in this order; with driver; not set: as in"
         " platform.cleanSteps",
     )
+    deploy_steps: tuple[DeployStep, ...] | None = Field(
+        default=None,
+        strict=False,
+        description="what is done when it is deployed, before it boots its installer, in this order; with the driver"
+        " redfish or idrac; not set: as in platform.deploySteps",
+    )
+    boot: Literal["disc", "network"] | None = Field(
+        default=None,
+        description="what it boots its installer from; without driver; not set: disc. With network it is by iPXE, and"
+        " Ironic must have a port with its mac",
+    )
     boot_mode: BootMode | None = Field(default=None, description="not set: as in platform.bootMode")
 
     @property
     def by_network(self) -> bool:
         """Whether it boots from the network: IPMI attaches no disc."""
-        return self.driver == "ipmi"
+        return self.driver == "ipmi" or self.boot == "network"
 
     @model_validator(mode="after")
     def _one_way(self) -> Server:
@@ -112,6 +141,12 @@ class Server(listed.Server):
             raise wrong("driver and bmc do not stand together", "set both to enrol the server, or neither")
         if self.driver is not None and (self.node is not None or self.traits):
             raise wrong("driver stands beside node or traits", "enrol the server, or take one that Ironic has")
+        if self.driver is not None and self.boot is not None:
+            raise wrong(
+                f"the driver {self.driver} boots {'the network' if self.by_network else 'discs'}",
+                "remove it, or take a server that Ironic has",
+                at="boot",
+            )
         if self.bmc is not None and self.by_network != self.bmc.address.startswith("ipmi:"):
             raise wrong(
                 f"the driver {self.driver} does not go by that",
@@ -122,8 +157,9 @@ class Server(listed.Server):
             raise wrong("systemId and verifyCa are Redfish's, and IPMI has none", "remove them", at="bmc")
         if self.driver is None and self.conductor_group is not None:
             raise wrong("conductorGroup is of servers that are enrolled", "set driver and bmc, or remove it")
-        if self.driver is None and self.clean_steps:
-            raise wrong("cleanSteps are of servers that are enrolled", "set driver and bmc, or remove them")
+        for steps, name in ((self.clean_steps, "cleanSteps"), (self.deploy_steps, "deploySteps")):
+            if self.driver is None and steps:
+                raise wrong(f"{name} are of servers that are enrolled", "set driver and bmc, or remove them")
         if self.node is not None and (self.resource_class is not None or self.traits):
             raise wrong("node stands beside resourceClass or traits", "name the node, or say what it must have")
         if self.driver is None and self.node is None and self.resource_class is None:
@@ -155,6 +191,11 @@ class Ironic(listed.ListedServers[Server]):
     clean_steps: tuple[CleanStep, ...] = Field(
         default=(), strict=False, description="what is done to each enrolled server once before it is available"
     )
+    deploy_steps: tuple[DeployStep, ...] = Field(
+        default=(),
+        strict=False,
+        description="what is done when an enrolled server is deployed, before it boots its installer; not with ipmi",
+    )
     release: Literal["keep", "remove"] = Field(
         default="keep", description="enrolled servers that are given back: keep them in Ironic, or remove them"
     )
@@ -181,6 +222,12 @@ class Ironic(listed.ListedServers[Server]):
         if server.driver is None:
             return ()
         return self.clean_steps if server.clean_steps is None else server.clean_steps
+
+    def deploy_steps_of(self, server: Server) -> tuple[DeployStep, ...]:
+        """What is done to a server when it is deployed; nothing to one that Ironic has."""
+        if server.driver is None:
+            return ()
+        return self.deploy_steps if server.deploy_steps is None else server.deploy_steps
 
     @property
     def live_iso_machines(self) -> tuple[str, ...]:

@@ -1,0 +1,35 @@
+"""What a BMC answers: JSON documents, collections, errors (DSP0266)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+Json = dict[str, Any]
+
+
+def to_json(document: Json) -> Response:
+    """A document."""
+    return Response(json.dumps(document), content_type="application/json", headers={"OData-Version": "4.0"})
+
+
+def collection(kind: str, path: str, names: list[str], **more: Any) -> Response:
+    """A collection at a path: its members' names are the last parts of theirs."""
+    members = [{"@odata.id": f"{path}/{name}"} for name in names]
+    about = {"@odata.type": f"#{kind}Collection.{kind}Collection", "@odata.id": path, "Name": f"{kind} Collection"}
+    return to_json({**about, "Members": members, "Members@odata.count": len(members), **more})
+
+
+def message(code: str, text: str) -> Json:
+    """One of the messages that errors and tasks have."""
+    return {"@odata.type": "#Message.v1_0_0.Message", "MessageId": code, "Message": text}
+
+
+def error(status: int, code: str, text: str, headers: dict[str, str] | None = None) -> Response:
+    """A refusal."""
+    answer = to_json({"error": {"code": code, "message": text, "@Message.ExtendedInfo": [message(code, text)]}})
+    answer.status_code = status
+    answer.headers.update(headers or {})
+    return answer
