@@ -142,59 +142,45 @@ async def refuses_connections(address: str, seconds: float = 20) -> None:
         await asyncio.sleep(0.2)
 
 
-def test_machines_of_a_cluster_share_its_objects_and_others_do_not(tmp_path: Path) -> None:
+async def test_machines_of_a_cluster_share_its_objects_and_others_do_not(tmp_path: Path) -> None:
     ours, theirs = Cluster.new(tmp_path / "ours"), Cluster.new(tmp_path / "theirs")
-
-    async def scenario() -> None:
-        async with running(tmp_path) as connect:
-            bootstrap, other, stranger = await connect(), await connect(), await connect()
-            first, second, strange = await asyncio.gather(
-                bootstrap.begin(ours), other.begin(ours), stranger.begin(theirs)
-            )
-            with ours.access(first).client() as client:
-                send(client, "POST", CONFIG_MAPS, json={"metadata": {"name": "kept"}})
-            bootstrap.close()
-            await refuses_connections(first)
-            with ours.access(second).client() as client:
-                send(client, "GET", f"{CONFIG_MAPS}/kept")
-                kinds = {each["kind"] for each in send(client, "GET", "/apis/metallb.io/v1beta1")["resources"]}
-                assert "IPAddressPool" in kinds
-            with theirs.access(strange).client() as client:
-                assert client.get(f"{CONFIG_MAPS}/kept").status_code == 404
-            # With its last machine a cluster rests; its objects do not go.
-            other.close()
-            await refuses_connections(second)
-            again = await (await connect()).begin(ours)
-            with ours.access(again).client() as client:
-                send(client, "GET", f"{CONFIG_MAPS}/kept")
-
-    asyncio.run(scenario())
+    async with running(tmp_path) as connect:
+        bootstrap, other, stranger = await connect(), await connect(), await connect()
+        first, second, strange = await asyncio.gather(bootstrap.begin(ours), other.begin(ours), stranger.begin(theirs))
+        with ours.access(first).client() as client:
+            send(client, "POST", CONFIG_MAPS, json={"metadata": {"name": "kept"}})
+        bootstrap.close()
+        await refuses_connections(first)
+        with ours.access(second).client() as client:
+            send(client, "GET", f"{CONFIG_MAPS}/kept")
+            kinds = {each["kind"] for each in send(client, "GET", "/apis/metallb.io/v1beta1")["resources"]}
+            assert "IPAddressPool" in kinds
+        with theirs.access(strange).client() as client:
+            assert client.get(f"{CONFIG_MAPS}/kept").status_code == 404
+        # With its last machine a cluster rests; its objects do not go.
+        other.close()
+        await refuses_connections(second)
+        again = await (await connect()).begin(ours)
+        with ours.access(again).client() as client:
+            send(client, "GET", f"{CONFIG_MAPS}/kept")
 
 
-def test_a_machine_that_says_nothing_any_more_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_machine_that_says_nothing_any_more_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_SILENCE_SECONDS", 1.0)
-
-    async def scenario() -> None:
-        async with running(tmp_path) as connect:
-            machine = await connect()
-            address = await machine.begin(Cluster.new(tmp_path / "cluster"))
-            machine.fall_silent()
-            await refuses_connections(address)
-
-    asyncio.run(scenario())
+    async with running(tmp_path) as connect:
+        machine = await connect()
+        address = await machine.begin(Cluster.new(tmp_path / "cluster"))
+        machine.fall_silent()
+        await refuses_connections(address)
 
 
-def test_without_its_etcd_no_api_server_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_its_etcd_no_api_server_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Etcd] = []
     monkeypatch.setattr("lab.kubernetes.cluster.Etcd", lambda *of: started.append(Etcd(*of)) or started[-1])
-
-    async def scenario() -> None:
-        async with running(tmp_path) as connect:
-            address = await (await connect()).begin(Cluster.new(tmp_path / "cluster"))
-            started[0].process.stop()
-            await refuses_connections(address)
-
-    asyncio.run(scenario())
+    async with running(tmp_path) as connect:
+        address = await (await connect()).begin(Cluster.new(tmp_path / "cluster"))
+        started[0].process.stop()
+        await refuses_connections(address)
 
 
 @pytest.mark.parametrize(
@@ -207,11 +193,8 @@ def test_without_its_etcd_no_api_server_goes_on(tmp_path: Path, monkeypatch: pyt
         ({"certificate": {"certificate": "a", "key": "b"}}, "kube-apiserver ended with status 1"),
     ],
 )
-def test_who_cannot_say_what_it_needs_is_told_so(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
-    async def scenario() -> None:
-        async with running(tmp_path) as connect:
-            hello = {**Cluster.new(tmp_path / "cluster").hello(), **change}
-            assert complaint in (await (await connect()).ask(json.dumps(hello).encode()))["error"]
-            assert "JSON objects" in (await (await connect()).ask(b"[]"))["error"]
-
-    asyncio.run(scenario())
+async def test_who_cannot_say_what_it_needs_is_told_so(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+    async with running(tmp_path) as connect:
+        hello = {**Cluster.new(tmp_path / "cluster").hello(), **change}
+        assert complaint in (await (await connect()).ask(json.dumps(hello).encode()))["error"]
+        assert "JSON objects" in (await (await connect()).ask(b"[]"))["error"]

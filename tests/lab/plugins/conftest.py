@@ -1,14 +1,23 @@
-"""What all tests of the stand-ins' resources begin with: an emulated API, and polls that take no time."""
+"""What all tests of the stand-ins' resources begin with, an emulated API and polls that take no time, and end with."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import pytest
 
 from lab.plugins.equinix_metal import client, device, special
 from tests.lab.plugins.emulated import Emulation, emulation
+from tests.lab.plugins.harness import opened
+
+
+@pytest.fixture
+async def closed(anyio_backend: str) -> AsyncGenerator[None]:
+    """Leaves nothing open that a test has opened."""
+    yield
+    while opened:
+        await opened.pop().close()
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -16,7 +16,6 @@ from lab.plugins.values import plain_map, wrap_map
 
 PLUGINS = Path(__file__).parents[3] / "lab" / "plugins"
 Json = dict[str, Any]
-T = TypeVar("T")
 
 
 class Heard(EngineLog):
@@ -54,25 +53,7 @@ class Closing(Protocol):
 
 
 opened: list[Closing] = []
-"""What is closed at the end of a test: connections belong to the event loop they were made in."""
-
-
-async def close_opened() -> None:
-    """Leave nothing open."""
-    while opened:
-        await opened.pop().close()
-
-
-def run(test: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, leaving nothing open."""
-
-    async def closing() -> T:
-        try:
-            return await test
-        finally:
-            await close_opened()
-
-    return asyncio.run(closing())
+"""What the fixture `closed` closes: connections belong to the event loop they were made in."""
 
 
 class Driver:

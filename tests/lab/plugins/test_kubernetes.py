@@ -6,7 +6,7 @@ import base64
 import itertools
 import json
 import re
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -21,7 +21,7 @@ from lab.plugins.kubernetes.main import KubernetesPlugin
 from lab.plugins.kubernetes.readiness import look_of
 from lab.plugins.values import UNKNOWN, plain, plain_map, wrap, wrap_map
 from tests.lab.kubernetes.support import cluster
-from tests.lab.plugins.harness import Driver, Heard, Json, close_opened, opened
+from tests.lab.plugins.harness import Driver, Heard, Json, opened
 
 pytestmark = pytest.mark.servers
 
@@ -63,9 +63,8 @@ class Plugin:
 
 
 @pytest.fixture
-async def plugin(access: Access) -> AsyncGenerator[Plugin]:
-    yield Plugin(access)
-    await close_opened()
+async def plugin(access: Access, closed: None) -> Plugin:
+    return Plugin(access)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx
@@ -17,7 +16,9 @@ from lab.plugins.kubernetes import client
 from lab.plugins.kubernetes.inputs import Settings, settings_of
 from lab.plugins.kubernetes.main import KubernetesPlugin
 from lab.plugins.values import UNKNOWN, plain_map, wrap_map
-from tests.lab.plugins.harness import Driver, Heard, Json, close_opened, opened
+from tests.lab.plugins.harness import Driver, Heard, Json, opened
+
+pytestmark = pytest.mark.usefixtures("closed")
 
 POOL = "kubernetes:metallb.io/v1beta1:IPAddressPool"
 INPUTS: Json = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"addresses": ["192.0.2.0/30"]}}
@@ -46,13 +47,6 @@ def kubeconfig(server: str, **cluster: Any) -> str:
 def nobody() -> str:
     """A cluster that does not answer."""
     return kubeconfig(f"https://127.0.0.1:{free_port('127.0.0.1')}")
-
-
-@pytest.fixture(autouse=True)
-async def closed(anyio_backend: Any) -> AsyncGenerator[None]:  # pyright: ignore[reportUnusedFunction]
-    """Leaves no connection open."""
-    yield
-    await close_opened()
 
 
 async def driver(token: str = POOL, **options: Any) -> tuple[Driver, Heard]:

@@ -19,8 +19,10 @@ from lab.plugins.equinix_metal.device import Watch
 from lab.plugins.equinix_metal.table import TYPES
 from tests.lab.metal_api.harness import IDENTITY
 from tests.lab.plugins.emulated import Emulation
-from tests.lab.plugins.harness import opened, run
+from tests.lab.plugins.harness import opened
 from tests.lab.plugins.metal_types import DEVICE, PROJECT, SPOT, VLAN, given, made, without
+
+pytestmark = pytest.mark.usefixtures("closed")
 
 ORDERS = {kind: it.orders.rsplit("/", 1)[-1] or "batches" for kind, it in TYPES.items()}
 ORDERS_LOST = [
@@ -52,38 +54,33 @@ def asking() -> Client:
 
 
 @pytest.mark.parametrize(("kind", "fault", "when"), ORDERS_LOST)
-def test_an_order_whose_outcome_is_unknown_is_looked_for(metal: Emulation, kind: str, fault: str, when: str) -> None:
+async def test_an_order_whose_outcome_is_unknown_is_looked_for(
+    metal: Emulation, kind: str, fault: str, when: str
+) -> None:
     """One that was there before is not taken for it."""
-
-    async def scenario() -> None:
-        wanted = await given(kind)
-        there = TYPES[kind].orders.format_map(wanted) or f"/ports/{wanted['portId']}/vlan-assignments/batches"
-        before, asked = set(metal.ids(there)), metal.count("POST", f"/{ORDERS[kind]}")
-        metal.fault(fault, method="POST", path=f"/{ORDERS[kind]}$", when=when)
-        _, identifier, state, _ = await made(kind, wanted)
-        [new] = set(metal.ids(there)) - before
-        assert new == identifier or state["vlanIds"] == wanted["vlanIds"]
-        assert metal.count("POST", f"/{ORDERS[kind]}") - asked == (2 if when == "before" else 1)
-
-    run(scenario())
+    wanted = await given(kind)
+    there = TYPES[kind].orders.format_map(wanted) or f"/ports/{wanted['portId']}/vlan-assignments/batches"
+    before, asked = set(metal.ids(there)), metal.count("POST", f"/{ORDERS[kind]}")
+    metal.fault(fault, method="POST", path=f"/{ORDERS[kind]}$", when=when)
+    _, identifier, state, _ = await made(kind, wanted)
+    [new] = set(metal.ids(there)) - before
+    assert new == identifier or state["vlanIds"] == wanted["vlanIds"]
+    assert metal.count("POST", f"/{ORDERS[kind]}") - asked == (2 if when == "before" else 1)
 
 
-def test_only_what_the_order_may_have_made_is_adopted(metal: Emulation) -> None:
-    async def scenario() -> None:
-        others = [(await made("Device", {**DEVICE, "tags": tags}))[1] for tags in (["a", "c"], ["a"])]
-        metal.fault("status", method="POST", path="/devices$")
-        assert (await made("Device"))[1] not in others
-        assert metal.count("POST", "/devices") == 4
-
-    run(scenario())
+async def test_only_what_the_order_may_have_made_is_adopted(metal: Emulation) -> None:
+    others = [(await made("Device", {**DEVICE, "tags": tags}))[1] for tags in (["a", "c"], ["a"])]
+    metal.fault("status", method="POST", path="/devices$")
+    assert (await made("Device"))[1] not in others
+    assert metal.count("POST", "/devices") == 4
 
 
-def test_what_is_older_than_the_order_is_not_adopted(metal: Emulation) -> None:
+async def test_what_is_older_than_the_order_is_not_adopted(metal: Emulation) -> None:
     before = (datetime.now(UTC) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     older = {"id": "older", "description": "d", "metro_code": "lb", "vxlan": 7, "created_at": before}
     metal.fault("status", method="POST", path="/virtual-networks$")
     metal.fault("status", method="GET", path="/virtual-networks$", status=200, body={"virtual_networks": [older]})
-    assert run(made("Vlan"))[1] != "older"
+    assert (await made("Vlan"))[1] != "older"
     assert metal.count("POST", "/virtual-networks") == 2
 
 
@@ -109,16 +106,18 @@ def test_age_is_told_by_the_api_s_clock(skew: timedelta, age: int, ours: bool) -
         ),
     ],
 )
-def test_an_order_that_nothing_tells_from_others_is_not_repeated(
+async def test_an_order_that_nothing_tells_from_others_is_not_repeated(
     metal: Emulation, kind: str, wanted: dict[str, Any], nameless: str
 ) -> None:
     metal.fault("status", method="POST", path=f"/{ORDERS[kind]}$")
     with pytest.raises(PluginError, match=f"{nameless} cannot be looked for: look in the project"):
-        run(made(kind, wanted))
+        await made(kind, wanted)
     assert metal.count("POST", f"/{ORDERS[kind]}") == 1
 
 
-def test_a_spot_request_that_tells_nothing_is_not_repeated(metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_spot_request_that_tells_nothing_is_not_repeated(
+    metal: Emulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(special, "TELLING_SECONDS", 0.05)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     silent = {"id": "s", "devices_min": 1, "devices_max": 1, "max_bid_price": 0.73, "created_at": now}
@@ -126,76 +125,68 @@ def test_a_spot_request_that_tells_nothing_is_not_repeated(metal: Emulation, mon
     body = {"spot_market_requests": [silent]}
     metal.fault("status", method="GET", path="/spot-market-requests$", status=200, body=body, count=None)
     with pytest.raises(PluginError, match=r"nobody knows whether .* for spot was taken: s may be it"):
-        run(made("SpotMarketRequest", SPOT))
+        await made("SpotMarketRequest", SPOT)
     assert metal.count("POST", "/spot-market-requests") == 1
 
 
-def test_too_many_requests_are_repeated_when_the_api_says(metal: Emulation, waits: list[float]) -> None:
+async def test_too_many_requests_are_repeated_when_the_api_says(metal: Emulation, waits: list[float]) -> None:
     metal.fault("status", method="POST", status=429, headers={"Retry-After": "7"}, count=2)
     metal.fault("status", method="GET", status=429, headers={"Retry-After": "600"})
-
-    async def scenario() -> None:
-        vlan, identifier, state, inputs = await made("Vlan")
-        await vlan.read(identifier, state, inputs)
-
-    run(scenario())
+    vlan, identifier, state, inputs = await made("Vlan")
+    await vlan.read(identifier, state, inputs)
     assert waits == [7.0, 7.0, 30.0]
     assert metal.count("GET", "/virtual-networks") == 0
     assert len(metal.ids(f"/projects/{PROJECT}/virtual-networks")) == 1
 
 
-def test_refusals_are_not_repeated_and_name_request_and_reason(metal: Emulation) -> None:
+async def test_refusals_are_not_repeated_and_name_request_and_reason(metal: Emulation) -> None:
     metal.fault("status", method="POST", status=422, body={"errors": ["told to", "fail"]})
     message = f"^Metal API: POST /projects/{PROJECT}/virtual-networks: 422 told to; fail$"
     with pytest.raises(PluginError, match=message) as failure:
-        run(made("Vlan"))
+        await made("Vlan")
     assert IDENTITY.token not in str(failure.value)
     assert metal.count("POST", "/virtual-networks") == 1
 
 
 @pytest.mark.parametrize("status", [503, 429])
-def test_attempts_are_bounded_and_wait_longer_each_time(
+async def test_attempts_are_bounded_and_wait_longer_each_time(
     metal: Emulation, waits: list[float], monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     monkeypatch.setattr(client, "RETRIES", 3)
     headers = {"Retry-After": "no number"}
     metal.fault("status", status=status, headers=headers, path="/virtual-networks", count=None)
     with pytest.raises(Unreachable, match="after 4 attempts"):
-        run(asking().get("/virtual-networks/x"))
+        await asking().get("/virtual-networks/x")
     assert metal.count("GET", "/virtual-networks/x") == 4
     assert len(waits) == 3 and waits[0] < waits[1] < waits[2]
 
 
 @pytest.mark.parametrize("fault", ["status", "reset"])
-def test_polling_and_release_survive_faults(metal: Emulation, fault: str) -> None:
+async def test_polling_and_release_survive_faults(metal: Emulation, fault: str) -> None:
     metal.fault(fault, method="GET", count=2)
     metal.fault(fault, method="DELETE", when="after")
-
-    async def scenario() -> None:
-        device, identifier, state, _ = await made("Device")
-        await device.delete(identifier, state)
-
-    run(scenario())
+    device, identifier, state, _ = await made("Device")
+    await device.delete(identifier, state)
     assert metal.ids(f"/projects/{PROJECT}/devices") == []
 
 
-def test_a_404_that_is_not_the_api_speaking_is_no_proof(metal: Emulation) -> None:
+async def test_a_404_that_is_not_the_api_speaking_is_no_proof(metal: Emulation) -> None:
     metal.fault("status", status=404, body="a page of something in between")
     with pytest.raises(PluginError, match="404") as failure:
-        run(asking().get("/devices/x"))
+        await asking().get("/devices/x")
     assert not isinstance(failure.value, Gone)
     with pytest.raises(Gone):
-        run(asking().get("/devices/x"))
+        await asking().get("/devices/x")
 
 
-def test_nobody_listens(metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_listens(metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METAL_API_URL", "http://127.0.0.1:1/metal/v1")
     monkeypatch.setattr(client, "RETRIES", 1)
     with pytest.raises(Unreachable, match="cannot connect"):
-        run(asking().get("/projects"))
+        await asking().get("/projects")
 
 
-def test_certificates_are_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_certificates_are_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -206,37 +197,28 @@ def test_certificates_are_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
         writer.close()
 
-    async def scenario() -> None:
-        async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
-            monkeypatch.setenv("METAL_API_URL", f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-            with pytest.raises(Unreachable, match="certificate is not trusted"):
-                await asking().get("/projects")
-            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-            assert (await asking().get("/projects")).document == {}
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        monkeypatch.setenv("METAL_API_URL", f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(Unreachable, match="certificate is not trusted"):
+            await asking().get("/projects")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert (await asking().get("/projects")).document == {}
 
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    run(scenario())
 
 
-def test_one_that_disappears_is_told_to_who_waits_for_it_only(metal: Emulation) -> None:
-    async def scenario() -> None:
-        ids = [(await made("Device"))[1] for _ in range(5)]
-        watch = Watch(asking(), "project")
-        asked = [asyncio.ensure_future(watch.look(PROJECT, identifier)) for identifier in (*ids, "nobody")]
-        *there, gone = await asyncio.gather(*asked, return_exceptions=True)
-        assert isinstance(gone, Gone)
-        assert [document["id"] for document in there if isinstance(document, dict)] == ids
-
-    run(scenario())
+async def test_one_that_disappears_is_told_to_who_waits_for_it_only(metal: Emulation) -> None:
+    ids = [(await made("Device"))[1] for _ in range(5)]
+    watch = Watch(asking(), "project")
+    asked = [asyncio.ensure_future(watch.look(PROJECT, identifier)) for identifier in (*ids, "nobody")]
+    *there, gone = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(gone, Gone)
+    assert [document["id"] for document in there if isinstance(document, dict)] == ids
 
 
-def test_a_list_that_cannot_be_had_is_told_to_all(metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_that_cannot_be_had_is_told_to_all(metal: Emulation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "RETRIES", 1)
     metal.fault("status", method="GET", path="/devices", count=None)
-
-    async def scenario() -> None:
-        watch = Watch(asking(), "project")
-        answers = await asyncio.gather(*(watch.look(PROJECT, str(each)) for each in range(6)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [Unreachable] * 6
-
-    run(scenario())
+    watch = Watch(asking(), "project")
+    answers = await asyncio.gather(*(watch.look(PROJECT, str(each)) for each in range(6)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [Unreachable] * 6

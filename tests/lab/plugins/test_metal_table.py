@@ -22,8 +22,10 @@ from lab.plugins.equinix_metal.table import DEVICE as DEVICE_TYPE
 from lab.plugins.equinix_metal.table import TYPES
 from lab.plugins.fields import Field
 from lab.plugins.values import UNKNOWN, plain_map, wrap_map
-from tests.lab.plugins.harness import Driver, Heard, Json, run
+from tests.lab.plugins.harness import Heard, Json
 from tests.lab.plugins.metal_types import BLOCK, DEVICE, GIVEN, SPOT, VLAN, changed, driver
+
+pytestmark = pytest.mark.usefixtures("closed")
 
 _ROOT = Path(__file__).resolve().parents[3]
 _SOURCES = [path.read_text() for room in ("components", "stacks") for path in (_ROOT / room).rglob("*.py")]
@@ -215,25 +217,16 @@ DIFFERENCES: list[tuple[str, Json, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("kind", "change", "found"), DIFFERENCES)
-def test_differences_are_those_of_the_official_plugin(kind: str, change: Json, found: dict[str, str]) -> None:
-    wanted = changed(INPUTS[kind], change)
-
-    async def scenario() -> dict[str, str]:
-        resource = await driver(kind)
-        seen = await resource.diff(STATES[kind], wanted)
-        ignored = tuple({path.split(".")[0].split("[")[0] for path in seen})
-        assert await resource.diff(STATES[kind], wanted, ignored) == {}
-        return seen
-
-    assert run(scenario()) == found
+async def test_differences_are_those_of_the_official_plugin(kind: str, change: Json, found: dict[str, str]) -> None:
+    wanted, resource = changed(INPUTS[kind], change), await driver(kind)
+    assert await resource.diff(STATES[kind], wanted) == found
+    ignored = tuple({path.split(".")[0].split("[")[0] for path in found})
+    assert await resource.diff(STATES[kind], wanted, ignored) == {}
 
 
-def test_a_device_that_failed_is_replaced() -> None:
-    async def scenario() -> None:
-        found = await (await driver()).diff({**STATES["Device"], "state": "failed"}, INPUTS["Device"])
-        assert found == {"state": "UPDATE_REPLACE"}
-
-    run(scenario())
+async def test_a_device_that_failed_is_replaced() -> None:
+    found = await (await driver()).diff({**STATES["Device"], "state": "failed"}, INPUTS["Device"])
+    assert found == {"state": "UPDATE_REPLACE"}
 
 
 @pytest.mark.parametrize(
@@ -255,11 +248,8 @@ def test_a_device_that_failed_is_replaced() -> None:
         ),
     ],
 )
-def test_wrong_inputs_are_refused_before_anything_is_ordered(kind: str, given: Json, wrong: set[str]) -> None:
-    async def scenario() -> dict[str, str]:
-        return (await (await driver(kind)).check(given))[1]
-
-    failures = run(scenario())
+async def test_wrong_inputs_are_refused_before_anything_is_ordered(kind: str, given: Json, wrong: set[str]) -> None:
+    _, failures = await (await driver(kind)).check(given)
     assert failures.keys() == wrong
     assert all(name in reason for name, reason in failures.items())
 
@@ -280,53 +270,40 @@ def test_wrong_inputs_are_refused_before_anything_is_ordered(kind: str, given: J
         ("Volume", {}, "the resource type equinix-metal:index/volume:Volume"),
     ],
 )
-def test_what_only_the_official_plugin_has_is_refused_by_name(kind: str, given: Json, what: str) -> None:
-    async def scenario() -> None:
-        with pytest.raises(NotInTheLab, match=f"equinix-metal does not implement .*{what}.*; install the official"):
-            await (await driver(kind)).check(given)
-
-    run(scenario())
+async def test_what_only_the_official_plugin_has_is_refused_by_name(kind: str, given: Json, what: str) -> None:
+    with pytest.raises(NotInTheLab, match=f"equinix-metal does not implement .*{what}.*; install the official"):
+        await (await driver(kind)).check(given)
 
 
-def test_functions_and_the_configuration_are_checked() -> None:
-    async def scenario() -> None:
-        plugin = EquinixMetalPlugin(Heard())
-        with pytest.raises(NotInTheLab, match="index/getVolume:getVolume"):
-            await plugin.invoke(api.InvokeRequest("equinix-metal:index/getVolume:getVolume", {}))
-        token = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
-        refused = await plugin.invoke(api.InvokeRequest(token, {}))
-        assert [failure.property for failure in refused.failures or []] == ["requestId"]
-        for given, wrong in (({"authToken": UNKNOWN, "version": "3.2.1"}, []), ({"endpoint": "x"}, ["endpoint"])):
-            answer = await plugin.check_config(api.CheckRequest("", {}, wrap_map(given), b""))
-            assert [failure.property for failure in answer.failures or []] == wrong
-
-    run(scenario())
+async def test_functions_and_the_configuration_are_checked() -> None:
+    plugin = EquinixMetalPlugin(Heard())
+    with pytest.raises(NotInTheLab, match="index/getVolume:getVolume"):
+        await plugin.invoke(api.InvokeRequest("equinix-metal:index/getVolume:getVolume", {}))
+    token = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
+    refused = await plugin.invoke(api.InvokeRequest(token, {}))
+    assert [failure.property for failure in refused.failures or []] == ["requestId"]
+    for given, wrong in (({"authToken": UNKNOWN, "version": "3.2.1"}, []), ({"endpoint": "x"}, ["endpoint"])):
+        answer = await plugin.check_config(api.CheckRequest("", {}, wrap_map(given), b""))
+        assert [failure.property for failure in answer.failures or []] == wrong
 
 
-def test_a_preview_asks_nobody_and_needs_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_preview_asks_nobody_and_needs_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("METAL_API_URL", "http://127.0.0.1:1")
     monkeypatch.delenv("METAL_AUTH_TOKEN", raising=False)
-
-    async def scenario() -> Json:
-        device: Driver = await driver(auth="")
-        inputs = await device.inputs({**DEVICE, "projectId": UNKNOWN})
-        identifier, state = await device.create(inputs, preview=True)
-        assert not identifier
-        with pytest.raises(PluginError, match="authToken is required"):
-            await device.create(inputs)
-        return plain_map(state)
-
-    state = run(scenario())
+    device = await driver(auth="")
+    inputs = await device.inputs({**DEVICE, "projectId": UNKNOWN})
+    identifier, previewed = await device.create(inputs, preview=True)
+    assert not identifier
+    with pytest.raises(PluginError, match="authToken is required"):
+        await device.create(inputs)
+    state = plain_map(previewed)
     told_later = {name for name, it in DEVICE_TYPE.own.items() if it.output or it.filled} | {"projectId"}
     assert {name for name, value in state.items() if value == UNKNOWN} == told_later - {"hostname"}
     assert state["hostname"] == "lab-worker-0"
 
 
-def test_a_made_up_name_stays() -> None:
-    async def scenario() -> None:
-        project = await driver("Project")
-        inputs = await project.inputs({})
-        assert re.fullmatch("it-[0-9a-f]{7}", inputs["name"]) and "name" in inputs["__defaults"]
-        assert (await project.check({}, old=inputs))[0]["name"] == inputs["name"]
-
-    run(scenario())
+async def test_a_made_up_name_stays() -> None:
+    project = await driver("Project")
+    inputs = await project.inputs({})
+    assert re.fullmatch("it-[0-9a-f]{7}", inputs["name"]) and "name" in inputs["__defaults"]
+    assert (await project.check({}, old=inputs))[0]["name"] == inputs["name"]
