@@ -140,9 +140,9 @@ def give_to_lab(facility: Facility) -> None:
 
 def _made_of() -> str:
     """A hash of all that the providers in the lab's hub follow from."""
-    digest = hashlib.sha256(_REQUIREMENTS.read_bytes())
-    for room in ("cluster_api", "components", "lab", "metal_ipi", "provider", "stacks", "tools"):
-        for path in sorted(each for each in (ROOT / room).rglob("*") if each.is_file() and each.suffix != ".pyc"):
+    digest = hashlib.sha256(_REQUIREMENTS.read_bytes() + Path(__file__).read_bytes())
+    for room in ("cluster_api", "components", "lab", "metal_ipi", "provider", "stacks"):
+        for path in sorted(each for each in (ROOT / room).rglob("*") if each.suffix != ".pyc" and each.is_file()):
             digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
 

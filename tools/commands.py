@@ -202,6 +202,8 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
         choices.lab(hub, Asked(machines=wanted.machines, installer=wanted.installer), stackfile.read(hub.stack_file))
     with at_work(layout.lab.parent):
         machines, installer = _start_lab(layout, asked, document)
+        if operation == "up" and stackfile.is_managed(document):
+            clusterctl.give_to_lab(Facility(layout=layout))
         for each in stacks:
             if hub is not None:
                 say(f"\nstack '{each.stack}'")
@@ -245,14 +247,11 @@ def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: b
     assert wanted is not None, "a stack of the lab"
     engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
     facility = Facility(layout=layout)
-    managed = stackfile.is_managed(document)
-    hub = hub or managed or stackfile.is_hub(document) or stackfile.hub_of(document) is not None
+    hub = hub or stackfile.is_managed(document) or stackfile.is_hub(document) or stackfile.hub_of(document) is not None
     facility.setup(wanted, hub=hub)
     facts = facility.up(wanted)
     if hub:
         facility.hub()
-    if managed:
-        clusterctl.give_to_lab(facility)
     facility.reserve(stackfile.reservations(document))
     return facts["machines"], wanted.installer
 

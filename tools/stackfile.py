@@ -94,7 +94,7 @@ def hub_of(document: Tree) -> str | None:
 
 def is_managed(document: Tree) -> bool:
     """Whether it is the stack of a cluster that Cluster API installs, on a hub."""
-    return f"{NAMESPACE}:clusterApi" in _config(document)
+    return bool(_section(document, "clusterApi"))
 
 
 def lab_machines(document: Tree) -> str | None:
@@ -307,7 +307,7 @@ def for_lab(document: Tree, facts: Tree, hub: Tree | None = None, kubeconfig: st
         secret = json.dumps({"auths": {mirror["registry"]: {"auth": account}}})
         secrets |= {f"{NAMESPACE}:install.pullSecret": secret}
     if kubeconfig:
-        added["clusterApi"], secrets[f"{NAMESPACE}:clusterApi.hub.kubeconfig"] = {}, kubeconfig
+        secrets[f"{NAMESPACE}:clusterApi.hub.kubeconfig"] = kubeconfig
     config[f"{NAMESPACE}:lab"] = {**(config.get(f"{NAMESPACE}:lab") or {}), "machines": facts["machines"]}
     for key, values in added.items():
         config[f"{NAMESPACE}:{key}"] = merge(values, config.get(f"{NAMESPACE}:{key}") or {})

@@ -105,9 +105,12 @@ def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer], deployme
     obstacles = list(_obstacles(parts))
     pending = next((stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"), None)
     if pending is not None:
+        # Who only waits for others says less than they.
+        busy = [why for _, reason, why in obstacles if not reason.startswith("Waiting")]
         told = (
-            [why for _, _, why in obstacles]
-            or [*_unseen(parts)]
+            busy
+            or [why for _, _, why in obstacles]
+            or [*_unseen(parts, never=True)]
             or [_one_line(conditions.get(pending, {}).get("message"))]
         )
         return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, told))}")

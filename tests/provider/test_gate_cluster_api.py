@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import lzma
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import GateFailed
 from metal_ipi.provider.gates.cluster_api import ClusterApiAvailable
+from metal_ipi.provider.resource import Context
+from metal_ipi.provider.status import Status
 from tests.provider.fake_cluster import FakeCluster
-from tests.provider.harness import Harness, Resource
+from tests.provider.harness import Harness, RecordedLog, Resource
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -34,9 +40,18 @@ def _hub(cluster: FakeCluster, reached: int, **objects: dict[str, str]) -> None:
     stages = [_condition(stage, str(number < reached), message=f"why\n{stage}") for number, stage in enumerate(_STAGES)]
     cluster.answers[_CLUSTER] = 200, {"status": {"conditions": stages}}
     cluster.answers[_DEPLOYMENTS] = 200, {"items": []}
+    done = _condition("AsDeclared", "True")
     for kind, path in _KINDS.items():
-        found = [{"metadata": {"name": "one"}, "status": {"conditions": [objects[kind]]}}] if kind in objects else []
+        found = (
+            [{"metadata": {"name": "one"}, "status": {"conditions": [objects[kind], done]}}] if kind in objects else []
+        )
         cluster.answers[f"/apis/{path}{_CHOSEN}"] = 200, {"items": found}
+
+
+def _check(cluster: FakeCluster, log: RecordedLog | None = None, **more: str) -> ClusterApiAvailable:
+    urn = "urn:pulumi:test::metal-ipi::metal-ipi:index:Gate::available"
+    about = Context(urn=urn, settings=Settings(), status=Status(log or RecordedLog(), urn))
+    return ClusterApiAvailable(about, cluster.spec(namespace="rack7", cluster="rack7", **more))
 
 
 async def _up(cluster: FakeCluster, timeout: float = 3) -> dict[str, Any]:
@@ -69,7 +84,7 @@ async def test_what_waiting_does_not_mend_ends_the_wait(
     cluster: FakeCluster, kind: str, reason: str, reached: int
 ) -> None:
     _hub(cluster, reached, MetalIpiMachine=_condition(kind, "False", reason, "it is another's"))
-    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    check = _check(cluster)
     early = await check.look(0.0)
     assert (early.passed, early.fatal) == (False, None), "it may be of what was there before"
     assert (await check.look(11.0)).fatal == f"MetalIpiMachine one: {reason}: it is another's"
@@ -78,7 +93,7 @@ async def test_what_waiting_does_not_mend_ends_the_wait(
 @pytest.mark.parametrize("reason", ["Failing", "StepFailed"])
 async def test_a_step_that_goes_on_failing_ends_the_wait_after_a_minute(cluster: FakeCluster, reason: str) -> None:
     _hub(cluster, 0, OpenShiftControlPlane=_condition("Available", "False", reason, "no such installer"))
-    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    check = _check(cluster)
     early = await check.look(0.0)
     assert early.fatal is None
     assert "no such installer" in early.text
@@ -88,8 +103,40 @@ async def test_a_step_that_goes_on_failing_ends_the_wait_after_a_minute(cluster:
     assert (await check.look(62.0)).fatal is None
 
 
+async def test_a_step_that_fails_is_told_once_and_with_what_the_providers_gathered(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    _hub(cluster, 1, MetalIpiMachine=_condition("Ready", "False", "Failing", "the BMC refuses the password"))
+    packed = base64.b64encode(lzma.compress(b"login:")).decode()
+    secret = "/api/v1/namespaces/rack7/secrets/rack7-logs"
+    cluster.answers[secret] = 200, {"data": {"../bootstrap.node.console.log": packed}}
+    log = RecordedLog()
+    check = _check(cluster, log, logDirectory=str(tmp_path))
+    for elapsed in (0.0, 1.0):
+        assert (await check.look(elapsed)).fatal is None
+    told = "MetalIpiMachine one: Failing: the BMC refuses the password"
+    assert log.messages == [f"{told}\n  logs: {tmp_path / 'available'}"]
+    assert (tmp_path / "available" / "bootstrap.node.console.log").read_text() == "login:"
+    cluster.answers[secret] = 403, {}
+    assert "logs that could not be had: HTTP 403" in str((await check.look(61.0)).fatal)
+
+
+async def test_an_object_that_nobody_looked_at_is_told(cluster: FakeCluster) -> None:
+    _hub(cluster, 0, MetalIpiCluster=_condition("Other", "True"))
+    assert "MetalIpiCluster one: our providers have not looked at it yet" in (await _check(cluster).look(0.0)).text
+
+
+async def test_a_cluster_passes_when_nothing_of_it_is_left_to_be_done(cluster: FakeCluster) -> None:
+    _hub(cluster, 3, OpenShiftControlPlane=_condition("Available", "True"))
+    assert (await _check(cluster).look(0.0)).passed
+    (item,) = cluster.answers[f"/apis/{_KINDS['OpenShiftControlPlane']}{_CHOSEN}"][1]["items"]
+    item["status"]["conditions"][1] = _condition("AsDeclared", "False", "NotYet", "not done: worker-checks-0")
+    seen = await _check(cluster).look(0.0)
+    assert (seen.passed, seen.text) == (False, "OpenShiftControlPlane one: AsDeclared: not done: worker-checks-0")
+
+
 async def test_a_cluster_that_stands_passes_when_its_change_was_looked_at(cluster: FakeCluster) -> None:
-    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    check = _check(cluster)
     _hub(cluster, 3, MetalIpiCluster=_condition("Ready", "True"))
     (item,) = cluster.answers[f"/apis/{_KINDS['MetalIpiCluster']}{_CHOSEN}"][1]["items"]
     item["metadata"]["generation"] = 2
@@ -100,7 +147,7 @@ async def test_a_cluster_that_stands_passes_when_its_change_was_looked_at(cluste
 
 
 async def test_a_cluster_that_stands_passes_when_it_has_all_workers(cluster: FakeCluster) -> None:
-    check = ClusterApiAvailable(cluster.spec(namespace="rack7", cluster="rack7"))
+    check = _check(cluster)
     _hub(cluster, 3)
     status = {"observedGeneration": 2, "replicas": 3, "upToDateReplicas": 3, "availableReplicas": 2}
     deployment = {"metadata": {"name": "w", "generation": 2}, "spec": {"replicas": 3}, "status": status}

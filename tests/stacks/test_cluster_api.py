@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
@@ -19,8 +20,8 @@ from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
 from metal_ipi.stacks.settings import Settings
 from tests import golden
 from tests.conformance.facilities import ARBITER
-from tests.mocks import Recorder, config_text
-from tests.stacks.answers import declared
+from tests.mocks import Recorder, config_text, plain
+from tests.stacks.answers import declared, rehearsed, settings, stack_file
 from tests.stacks.rack import SECRET, rack, rack_problems, rack_settings
 
 
@@ -53,6 +54,11 @@ def _answer(args: pulumi.runtime.MockResourceArgs) -> Mapping[str, Any]:
     return {}
 
 
+_HELD = {
+    "cluster-api-kubeconfig": "the cluster's",
+    "cluster-api-outputs": json.dumps({"nodes": [{"name": "a"}], "kubeadminPassword": SECRET, "api": {"url": "u"}}),
+}
+"""What Secrets of the cluster hold."""
 _ANSWERS: dict[str, Any] = {
     **dict.fromkeys(
         (
@@ -67,7 +73,9 @@ _ANSWERS: dict[str, Any] = {
         ),
         _answer,
     ),
-    "kubernetes:core/v1:Secret": lambda args: {"data": {"value": base64.b64encode(b"the cluster's").decode()}},
+    "kubernetes:core/v1:Secret": lambda args: {
+        "data": {"value": base64.b64encode(_HELD.get(args.name, "").encode()).decode()}
+    },
     "metal-ipi:index:Gate": lambda args: {"passedAt": "now", "observed": "so", "waitedSeconds": 1.0},
 }
 
@@ -137,10 +145,15 @@ def _named(annotation: Any) -> Iterator[type]:
         yield from _named(each)
 
 
-def test_each_object_is_a_resource_and_the_wait_comes_last() -> None:
-    recorder = _declared(preview=True)
-    urns = sorted(recorder.urn(args.name) for args in recorder.resources if args.name != "cluster-api-kubeconfig")
-    golden.check("urns-cluster-api.txt", "".join(f"{urn}\n" for urn in urns))
+def test_the_stack_of_the_lab() -> None:
+    """Its preview, and that its names stay; the wait comes last."""
+    boot = {**stack_file("capi7")["boot"], "streamUrl": "https://mirror.test/stream.json"}
+    values = settings("capi7", clusterApi=_THROUGH["clusterApi"], boot=boot)
+    recorder = declared("capi7", _ANSWERS, values=values, preview=True)
+    made = [args for args in recorder.resources if args.name not in _HELD]
+    golden.check("urns-capi7.txt", "".join(f"{urn}\n" for urn in sorted(recorder.urn(args.name) for args in made)))
+    objects_made = [plain(args.inputs) for args in made if args.typ.startswith("kubernetes:")]
+    golden.check("preview-capi7.txt", yaml.safe_dump_all(objects_made))
     assert {
         "cluster-api-secret",
         "cluster-api-namespace",
@@ -163,6 +176,8 @@ def test_what_holds_the_cluster_is_protected_unless_the_stack_says_otherwise(pro
 def test_the_kubeconfig_is_read_on_the_hub_when_the_cluster_is_available() -> None:
     recorder = _declared()
     assert recorder.outputs["kubeconfig"] == "the cluster's"
+    assert recorder.outputs["nodes"] == [{"name": "a"}]
+    assert recorder.outputs["kubeadminPassword"] == SECRET
     gate = recorder.inputs("cluster-api-available")
     assert gate["kind"] == "cluster-api-available"
     assert (gate["spec"]["url"], gate["spec"]["namespace"], gate["spec"]["cluster"]) == (
@@ -173,7 +188,9 @@ def test_the_kubeconfig_is_read_on_the_hub_when_the_cluster_is_available() -> No
 
 
 def test_a_rehearsal_needs_no_hub() -> None:
-    assert _declared(preview=True, clusterApi={"hub": {}}, rehearsal=True).of("metal-ipi:index:Gate")
+    recorder = declared("capi7", _ANSWERS, values=rehearsed("capi7"), preview=True)
+    assert recorder.of("metal-ipi:index:Gate")
+    assert recorder.outputs["cluster"]["name"] == "capi7"
 
 
 @pytest.mark.parametrize(

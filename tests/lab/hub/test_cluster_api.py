@@ -52,7 +52,7 @@ def configuration(lab: Lab, hub: HubLayout, tmp_path_factory: pytest.TempPathFac
     """clusterctl's configuration with the core and our providers, where the core is installed."""
     for recipe in components.IMAGES:
         recipe.ensure(lambda line: None)
-    assert "is installed in the hub; clusterctl's configuration" in _install(lab)
+    assert "was installed in the hub\nclusterctl's configuration" in _install(lab)
     repository = tmp_path_factory.mktemp("repository")
     clusterctl.write(repository, "registry.facility.test:5000/metal-ipi:1")
     whole = yaml.safe_load((folder(lab.layout) / "clusterctl.yaml").read_text())
