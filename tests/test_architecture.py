@@ -37,10 +37,9 @@ _STARTS = {
     "stacks": (),
     "metal_ipi": (),
     "tools": (
-        "cluster_api.crds",
-        "cluster_api.rbac",
+        "cluster_api",
         "lab",
-        "metal_ipi.plugin",
+        "metal_ipi",
         "policy",
         "provider.leftovers",
         "provider.preflight",
