@@ -39,6 +39,7 @@ def test_a_cluster_comes_and_goes(tmp_path: Path, do: str) -> None:
         assert sorted(seen["servers"].values()) == [racks.name(number) for number in range(_SERVERS)]
         nodes = {machine: f"{RACK}-{server}.{RACK}.facility.test" for machine, server in seen["servers"].items()}
         assert seen["machines"] == nodes
+        assert sorted(seen["nodes"]) == sorted(nodes.values())
         assert seen["removed"] == "True" and seen["kubeconfig"]
         # The servers are off, their claims ended, and nothing of the cluster is uploaded any more.
         assert seen["left"] == 0 and seen["leases"] == ["metal-ipi-cluster-api"] and seen["state"] == []

@@ -7,6 +7,7 @@ python -m tests.cluster_api.whole FACTS STACKFILE WHAT     WHAT: how often the p
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -100,6 +101,7 @@ def main() -> None:
             "servers": {each["metadata"]["name"]: each["spec"]["server"] for each in hub.list(made.SERVERS)},
             "removed": hub.condition(made.CONTROL_PLANES, name, "BootstrapRemoved")[0],
             "kubeconfig": bool(hub.get("secrets", f"{name}-kubeconfig")),
+            "nodes": _checked(hub, name),
         }
         hub.delete(made.CLUSTERS, name)
         hub.until(lambda: hub.get(made.CLUSTERS, name) is None, "the cluster is gone", _LONGEST)
@@ -123,6 +125,14 @@ def _scale(hub: Hub, name: str, workers: int) -> None:
 
         hub.until(settled, f"{count} workers", _LONGEST)
     hub.until(lambda: {_node(each) for each in hub.list(made.MACHINES)} == nodes, "all nodes are back", 120)
+
+
+def _checked(hub: Hub, name: str) -> list[str]:
+    """The nodes whose checks the outputs have; those of what is declared last, once that is there."""
+    hub.until(lambda: hub.condition(made.CONTROL_PLANES, name, "AsDeclared")[0] == "True", "nothing is left", _LONGEST)
+    secret = hub.get("secrets", f"{name}-outputs") or {}
+    outputs = json.loads(base64.b64decode(secret["data"]["value"]))
+    return [node["name"] for node in outputs["nodes"] if node["checks"]]
 
 
 def _node(machine: dict[str, Any]) -> str:
