@@ -50,7 +50,7 @@ def choose(
         if wanted not in servers:
             return Choice(
                 reason="NoServer",
-                message=f"spec.server is {wanted}, which settings.platform.servers does not list{where}: there are "
+                message=f"spec.server is {wanted}, which settings.platform.servers does not list{where}: it lists "
                 f"{', '.join(sorted(servers)) or 'none'}",
             )
         if servers[wanted].role != role:

@@ -141,13 +141,14 @@ def moved(fleet: Fleet, count: int, directory: Path) -> None:
             assert start.list(made.SERVERS) == [] and start.get(made.CLUSTERS, fleet.name) is None
             fleet.hub = end
             fleet.until_settled(count, "all is known again")
-            end.until(lambda end=end: _complete(end, fleet.name), "it is complete")
+            end.until(lambda end=end: is_complete(end, fleet.name), "it is complete")
             assert (end.get("secrets", f"{fleet.name}-install-state") or {})["data"] == state
             assert end.get("secrets", f"{fleet.name}-settings") and end.get(made.HEALTH_CHECKS, "workers")
             assert fleet.servers() == boots
 
 
-def _complete(hub: Hub, name: str) -> bool:
+def is_complete(hub: Hub, name: str) -> bool:
+    """Whether the installation is."""
     return hub.condition(made.CONTROL_PLANES, name, "InstallComplete")[0] == "True"
 
 

@@ -18,6 +18,7 @@ import pytest
 from lab.errors import LabError
 from metal_ipi.cluster_api import crds, rbac
 from metal_ipi.cluster_api.api import Api
+from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import ASSETS
 from metal_ipi.cluster_api.engine.state import Entry
 from metal_ipi.cluster_api.operator import FINALIZER
@@ -126,6 +127,9 @@ def test_what_is_misspelt_is_refused_by_the_api(hub: Hub) -> None:
         hub.make(made.SERVERS, {**body, "spec": {"sever": "worker-0"}})
     with pytest.raises(LabError, match=r"spec\.pool"):
         hub.make(made.SERVERS, {**body, "spec": {"pool": "master"}})
+    for wrong in ({"powerCycles": 11}, {"timeoutSeconds": 9}):
+        with pytest.raises(LabError, match=next(iter(wrong))):
+            made.remediation_template(hub, "wrong", **wrong)
 
 
 # --- the providers -------------------------------------------------------------------------------------------------
@@ -186,6 +190,53 @@ def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
     hub.delete(made.SERVERS, "first-0")
     hub.until(lambda: hub.get(made.SERVERS, "first-0") is None, "the first goes")
     hub.until(lambda: hub.condition(made.SERVERS, "second-0", "Ready", _OTHER)[1] != "ServerRefused", "it is free")
+
+
+def test_failure_domains_are_told_or_refused(hub: Hub) -> None:
+    tree, secrets = _settings("rooms")
+    made.facility(hub, tree, secrets)
+    wrong = [{"name": "a", "servers": ["control-plane-7"]}]
+    hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": wrong}})
+    assert "control-plane-7" in _said(hub, made.FACILITIES, "rooms", "FailureDomainsRefused")
+    rooms = [{"name": "a", "servers": ["control-plane-0", "worker-0"]}, {"name": "b", "servers": ["worker-1"]}]
+    hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": rooms}})
+
+    def told() -> list[dict[str, Any]]:
+        return ((hub.get(made.FACILITIES, "rooms") or {}).get("status") or {}).get("failureDomains") or []
+
+    hub.until(told, "they are told")
+    assert told() == [{"name": "a", "controlPlane": True}, {"name": "b", "controlPlane": False}]
+
+
+def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
+    _provisioned(hub, "goes")
+    move = "clusterctl.cluster.x-k8s.io/move"
+    state = {"metadata": {"name": "goes-install-state"}, "type": "cluster.x-k8s.io/secret"}
+    hub.make("secrets", state)  # as a cluster has it that was made elsewhere
+
+    def metadata(name: str) -> dict[str, Any]:
+        return (hub.get("secrets", name) or {"metadata": {}})["metadata"]
+
+    hub.until(lambda: move in (metadata("goes-settings").get("labels") or {}), "the settings go along")
+    hub.until(lambda: metadata("goes-install-state").get("ownerReferences"), "the install state has its owner")
+    facility = hub.get(made.FACILITIES, "goes")
+    assert facility is not None
+    assert metadata("goes-install-state")["ownerReferences"][0]["uid"] == facility["metadata"]["uid"]
+    # The claim of a machine that went is nobody's.
+    server = next(each for each in _settings("goes")[0]["platform"]["servers"] if each["name"] == "control-plane-2")
+    claims = Claims(Api(str(hub.admin)), OWN)
+    assert asyncio.run(claims.claim(server["mac"], "facility/moved")) == "facility/moved"
+    _machine(hub, "goes", "goes-0", {"server": "control-plane-2"})
+    hub.until(lambda: asyncio.run(claims.holder(server["mac"])) == "facility/goes-0", "it is taken over")
+
+
+def test_no_secret_of_another_namespace_is_read(hub: Hub) -> None:
+    tree, secrets = _settings("mine")
+    made.facility(hub, tree, secrets)
+    made.facility(hub, {**tree, "clusterName": "theirs"}, {}, _OTHER)
+    hub.patch(made.FACILITIES, "theirs", {"spec": {"secretsRef": {"name": "mine-settings"}}}, namespace=_OTHER)
+    message = _said(hub, made.FACILITIES, "theirs", "NoSecrets", namespace=_OTHER)
+    assert "there is no Secret other/mine-settings" in message
 
 
 def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> None:
