@@ -83,6 +83,7 @@ class Hub:
     def __init__(self, access: Access, directory: Path, admin: Path, providers: Path) -> None:
         self.access, self.directory, self.admin, self.providers = access, directory, admin, providers
         self.client = access.client()
+        self._working: list[Process] = []
         self.metrics = 0
         """The port at which the providers that were started last tell their figures."""
 
@@ -125,6 +126,9 @@ class Hub:
         """Wait until something is so."""
         deadline = time.monotonic() + seconds
         while not (found := true()):
+            for process in self._working:  # as a kubelet does: on a busy machine a Lease is lost now and then
+                if process.pid is not None and not process.runs:
+                    process.start()
             assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}\n{self.told()}"
             time.sleep(0.2)
         return found
@@ -162,6 +166,7 @@ class Hub:
         figures = ("--metrics-port", str(self.metrics), "--metrics-address", "127.0.0.1")
         process = Process(name, [*command, str(self.providers), *figures], self.directory / f"{name}.log")
         process.start()
+        self._working.append(process)
         try:
             yield process
         finally:
