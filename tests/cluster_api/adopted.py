@@ -30,7 +30,7 @@ def main() -> None:
     for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
         os.environ[variable] = authority
     name, servers = str(tree["clusterName"]), tree["platform"]["servers"]
-    with tempfile.TemporaryDirectory() as folder, hubs.hub(Path(folder)) as hub:
+    with tempfile.TemporaryDirectory() as folder, hubs.hub(Path(folder), lease=60) as hub:
         fleet = Fleet(hub, name, Layout(facts.parent))
         before = fleet.servers()
         hub.make("secrets", yaml.safe_load(secret.read_text()))

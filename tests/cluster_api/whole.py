@@ -74,7 +74,7 @@ def main() -> None:
     workers = sum(server["name"].startswith("worker-") for server in tree["platform"]["servers"])
     with (
         tempfile.TemporaryDirectory() as folder,
-        hubs.hub(Path(folder)) as hub,
+        hubs.hub(Path(folder), lease=60) as hub,
         hub.core_controllers(),
         _killed(hub, 0 if do == "day-two" else int(do)) as watch,
     ):
