@@ -198,7 +198,7 @@ def test_failure_domains_are_told_or_refused(hub: Hub) -> None:
     wrong = [{"name": "a", "servers": ["control-plane-7"]}]
     hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": wrong}})
     assert "control-plane-7" in _said(hub, made.FACILITIES, "rooms", "FailureDomainsRefused")
-    rooms = [{"name": "a", "servers": ["control-plane-0", "worker-0"]}, {"name": "b", "servers": ["worker-1"]}]
+    rooms = [{"name": "a", "servers": ["control-plane-0", "worker-0"]}, {"name": "b", "servers": ["worker-4"]}]
     hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": rooms}})
 
     def told() -> list[dict[str, Any]]:
