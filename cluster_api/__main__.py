@@ -34,9 +34,15 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m metal_ipi.cluster_api", description="Cluster API providers")
     parser.add_argument("--kubeconfig", help="the management cluster; not set: the one that this runs in")
     parser.add_argument("--namespace", default="metal-ipi-system", help="the providers' own, which has their Leases")
+    parser.add_argument(
+        "--lease-seconds", type=int, default=15, help="after which one that is silent leads no more, 5 to 300"
+    )
     parser.add_argument("--metrics-port", type=int, default=8080, help="where Prometheus reads; 0: nowhere")
     parser.add_argument("--metrics-address", default="0.0.0.0", help="the address of that")  # noqa: S104 - in a pod
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not 5 <= given.lease_seconds <= 300:
+        parser.error(f"--lease-seconds {given.lease_seconds}: give 5 to 300")
+    return given
 
 
 async def _run(arguments: argparse.Namespace) -> int:
@@ -51,7 +57,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     stopping = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopping.set)
-    leader = Leader(api, arguments.namespace)
+    leader = Leader(api, arguments.namespace, seconds=arguments.lease_seconds)
     ended = asyncio.ensure_future(stopping.wait())
     acquired = asyncio.ensure_future(leader.acquire())
     await asyncio.wait({ended, acquired}, return_when=asyncio.FIRST_COMPLETED)

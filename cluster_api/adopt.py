@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,7 +65,7 @@ def taken(export: Mapping[str, Any], cluster: str) -> State:
     if problems:
         raise NotAdoptable("\n".join(problems))
     dependencies = {urn: tuple(each for each in entry.dependencies if each in found) for urn, entry in found.items()}
-    return State(entries={urn: _with(entry, dependencies[urn]) for urn, entry in found.items()})
+    return State(entries={urn: replace(entry, dependencies=dependencies[urn]) for urn, entry in found.items()})
 
 
 def given_back(export: Mapping[str, Any], state: State) -> Tree:
@@ -115,10 +116,6 @@ def _entry(resource: Mapping[str, Any], order: int) -> Entry:
         unfinished="; ".join(resource.get("initErrors") or ()),
         order=order,
     )
-
-
-def _with(entry: Entry, dependencies: tuple[str, ...]) -> Entry:
-    return Entry(**{**entry.__dict__, "dependencies": dependencies})
 
 
 def _plain(value: Any) -> Any:

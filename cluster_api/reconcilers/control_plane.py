@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metal_ipi.cluster_api import conditions
+from metal_ipi.cluster_api import conditions, domains
 from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
@@ -100,8 +100,12 @@ class ControlPlaneReconciler(Reconciler):
         )
         if todo.refused and not formed:
             raise NotUsable("ReplicasRefused", todo.refused)
+        used = [str(each["spec"].get("failureDomain")) for each in there]
+        servers = [each.name for each in work.nodes.control_plane]
         for name in todo.missing:
-            await self._make(item, work, name)
+            domain = domains.next_for(domains.of(work.facility), servers, used)
+            used.append(str(domain))
+            await self._make(item, work, name, domain)
         plan = await work.plan(self._hub.api)
         work.engine.advance(plan, lambda step: work.of_control_plane(step.name))
         assets = state.named(ASSETS)
@@ -136,7 +140,7 @@ class ControlPlaneReconciler(Reconciler):
         labels = f"{CLUSTER_LABEL}={work.name},{NAME_LABEL}={item['metadata']['name']}"
         return await self._hub.api.list(MACHINE, work.namespace, labels)
 
-    async def _make(self, item: Object, work: Work, name: str) -> None:
+    async def _make(self, item: Object, work: Work, name: str, domain: str | None) -> None:
         """A Machine, what it boots and its server: each may be there, from a run that was ended."""
         api, spec = self._hub.api, item["spec"]["machineTemplate"]["spec"]
         reference = spec["infrastructureRef"]
@@ -169,6 +173,7 @@ class ControlPlaneReconciler(Reconciler):
                 "version": item["spec"]["version"],
                 "bootstrap": {"configRef": _reference(OPENSHIFT_CONFIG.resource, name)},
                 "infrastructureRef": _reference(METAL_IPI_MACHINE.resource, name),
+                **({"failureDomain": domain} if domain else {}),
                 **({"deletion": spec["deletion"]} if spec.get("deletion") else {}),
             },
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from metal_ipi.cluster_api import domains
 from metal_ipi.cluster_api.api import SECRET, Object
 from metal_ipi.cluster_api.clusters import NotUsable, Work
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, labels_of, reason_of, refuse_while_it_stays
@@ -21,6 +22,8 @@ class FacilityReconciler(Reconciler):
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         assert work.servers, "a platform without servers is refused"
+        if wrong := domains.problems(item, work.servers):
+            raise NotUsable("FailureDomainsRefused", "\n".join(wrong))
         await self._take_along(item, work)
         plan = await work.plan(self._hub.api)
         work.engine.advance(plan, lambda step: work.of_cluster(step.name))
@@ -28,6 +31,10 @@ class FacilityReconciler(Reconciler):
         endpoint = item["spec"].get("controlPlaneEndpoint") or {}
         default = {"host": f"api.{work.settings.domain}", "port": API_PORT}
         said = Said(spec={} if endpoint.get("host") else {"controlPlaneEndpoint": default})
+        said.status["failureDomains"] = [
+            {"name": name, "controlPlane": any(work.servers[each].role == "control-plane" for each in servers)}
+            for name, servers in domains.of(item).items()
+        ]
         # What was provisioned once stays so: the contract has no way back.
         if not waiting or work.provisioned:
             said.status["initialization"] = {"provisioned": True}

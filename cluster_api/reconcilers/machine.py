@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from metal_ipi.cluster_api import domains
 from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
 from metal_ipi.cluster_api.engine.plan import Plan, Step
@@ -29,20 +30,27 @@ class Choice:
 
 
 def choose(
-    *, wanted: str | None, role: str, servers: Mapping[str, Server], taken: Mapping[str, str], refused: frozenset[str]
+    *,
+    wanted: str | None,
+    role: str,
+    servers: Mapping[str, Server],
+    taken: Mapping[str, str],
+    refused: frozenset[str],
+    domain: str | None = None,
 ) -> Choice:
     """The server for a machine: the one that it names, or the free one of its role with the lowest number.
 
     Args:
-        servers: those that the settings list, by name.
+        servers: those that the settings list, by name; where the Machine names a failure domain, those of it.
         taken: whose each is, within the cluster.
         refused: those that a machine of another cluster has.
     """
+    where = f" in failure domain {domain}" if domain else ""
     if wanted is not None:
         if wanted not in servers:
             return Choice(
                 reason="NoServer",
-                message=f"spec.server is {wanted}, which settings.platform.servers does not list: it lists "
+                message=f"spec.server is {wanted}, which settings.platform.servers does not list{where}: it lists "
                 f"{', '.join(sorted(servers)) or 'none'}",
             )
         if servers[wanted].role != role:
@@ -56,7 +64,7 @@ def choose(
         return Choice(server=free[0])
     return Choice(
         reason="NoServer",
-        message=f"no listed server of role {role} is free: list one more in settings.platform.servers of the "
+        message=f"no listed server of role {role} is free{where}: list one more in settings.platform.servers of the "
         "MetalIpiCluster, or have fewer machines",
     )
 
@@ -91,15 +99,18 @@ class MachineReconciler(Reconciler):
             for each in await self._all(work)
             if each["spec"].get("server") and each["metadata"]["name"] != item["metadata"]["name"]
         }
-        refused = set[str]()
+        refused, domain = set[str](), machine["spec"].get("failureDomain")
+        within = domains.of(work.facility).get(domain, ()) if domain else work.servers
+        servers = {name: server for name, server in work.servers.items() if name in within}
         whose = f"{work.namespace}/{item['metadata']['name']}"
         while True:
             choice = choose(
                 wanted=item["spec"].get("server"),
                 role=role,
-                servers=work.servers,
+                servers=servers,
                 taken=taken,
                 refused=frozenset(refused),
+                domain=domain,
             )
             if not choice.server:
                 return choice
@@ -127,6 +138,7 @@ class MachineReconciler(Reconciler):
             said.status = {
                 "initialization": {"provisioned": True},
                 "addresses": _addresses(node, server),
+                "failureDomain": domains.home(domains.of(work.facility), node.name),
             }
         if not waiting:
             well, reason, message = await joined.look(work, node, machine, plan)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import MACHINE, MANAGER, Api, Object
-from metal_ipi.cluster_api.clusters import NotUsable, Work, leaving
+from metal_ipi.cluster_api.clusters import FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.state import Entry
 from metal_ipi.cluster_api.reconcilers import joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, status_of
@@ -93,7 +93,10 @@ class RemediationReconciler(Reconciler):
             case "wait":
                 said = self._waits(work, node, begun, spec.timeout_seconds)
                 if node is not None and server is not None and work.engine.failures(_acts(node)):
-                    _begin(work, node, server, (await work.plan(self._hub.api)).settings)
+                    plan = await work.plan(self._hub.api)
+                    async with work.engine.deciding:
+                        await self._refuse_unsafe(work, node, plan.settings)
+                        _begin(work, node, server, plan.settings)
                 return said
 
     def _waits(self, work: Work, node: Node | None, begun: int, seconds: int) -> Said:
@@ -117,25 +120,35 @@ class RemediationReconciler(Reconciler):
         plan = await work.plan(self._hub.api)
         api, place = self._hub.api, (self.resource, work.namespace, item["metadata"]["name"])
         async with work.engine.deciding:
-            if node.role == "control-plane" and not await _is_off(work, node, plan.settings):
-                await quorum.keep(api, work, node)
+            await self._refuse_unsafe(work, node, plan.settings)
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             status = {"powerCycles": number, "lastPowerCycle": now}
             await api.patch(*place, {"status": status}, "status")
             message = f"power cycle {number} of {item['spec'].get('powerCycles', 1)}"
             await tell(api, machine, conditions.condition(EXTERNALLY, False, "PowerCycling", message))
-
             _begin(work, node, server, plan.settings)
         return Said(status=status).ready(False, "PowerCycling", message)
 
+    async def _refuse_unsafe(self, work: Work, node: Node, settings: Settings) -> None:
+        """Raises NotUsable where a power cycle would take a member from etcd that it cannot spare, or one from the
+        control plane that is being formed; ProviderError where nobody knows."""
+        if node.role != "control-plane" or await _is_off(work, node, settings):
+            return
+        if (await work.engine.state()).named(FORMED) is None:
+            raise NotUsable("NotFormed", "the cluster is not formed yet: none of its control plane is power-cycled")
+        await quorum.keep(self._hub.api, work, node)
+
     async def _node(self, machine: Object, work: Work) -> Node | None:
-        """The node of a Machine's server; None while it has none."""
+        """The node of a Machine's server; None while the server is not claimed for it."""
         reference = machine["spec"]["infrastructureRef"]
         if reference.get("kind") != METAL_IPI_MACHINE.resource.kind:
             raise NotUsable("NotOurs", f"its Machine has a {reference.get('kind')}, no MetalIpiMachine")
         found = await self._hub.api.get(METAL_IPI_MACHINE.resource, work.namespace, reference["name"])
         server = ((found or {}).get("spec") or {}).get("server")
-        return work.node(server) if server in work.servers else None
+        if server not in work.servers:
+            return None
+        holder = await self._hub.claims.holder(work.servers[server].mac)
+        return work.node(server) if holder == f"{work.namespace}/{reference['name']}" else None
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         return lambda name: False  # a power cycle is ended with the machine that it is for

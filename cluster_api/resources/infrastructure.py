@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from metal_ipi.cluster_api.resources.base import Endpoint, Name, Part, SecretReference, WithConditions
+
+DomainName = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class Domain(Part):
+    """Servers that fail together."""
+
+    name: DomainName = Field(description="its name, e.g. of a rack or a room")
+    servers: tuple[Name, ...] = Field(
+        min_length=1, max_length=1000, description="listed servers, e.g. control-plane-0; each is in one domain only"
+    )
 
 
 class ClusterSpec(Part):
@@ -23,6 +34,16 @@ class ClusterSpec(Part):
         default=None,
         description="a Secret whose keys are the paths of secret settings, e.g. platform.servers.0.bmc.password",
     )
+    failure_domains: tuple[Domain, ...] = Field(
+        default=(), max_length=100, description="servers that fail together; the control plane is spread over them"
+    )
+
+
+class DomainStatus(Part):
+    """A failure domain, as Cluster API reads it."""
+
+    name: DomainName = Field(description="its name")
+    control_plane: bool = Field(default=False, description="whether control plane servers are in it")
 
 
 class Provisioned(Part):
@@ -35,6 +56,12 @@ class ClusterStatus(WithConditions):
     """What there is."""
 
     initialization: Provisioned | None = Field(default=None, description="how far the first provisioning came")
+    failure_domains: tuple[DomainStatus, ...] = Field(
+        default=(),
+        max_length=100,
+        description="the failure domains that Machines may name",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
 
 
 class MachineSpec(Part):
@@ -68,4 +95,5 @@ class MachineStatus(WithConditions):
     """What there is."""
 
     initialization: Provisioned | None = Field(default=None, description="how far the first provisioning came")
+    failure_domain: DomainName | None = Field(default=None, description="the failure domain of its server")
     addresses: tuple[Address, ...] = Field(default=(), description="where it is reached")

@@ -128,26 +128,42 @@ def rolled(fleet: Fleet, count: int) -> None:
         assert any("Drain completed" in line and machine in line for line in log.splitlines()), machine
 
 
+def _collect(hub: Hub) -> None:
+    """What Kubernetes' garbage collector does, which is not there: what owned these is gone."""
+    owners = (made.MACHINES, made.CONFIGS, made.FACILITIES, made.CONTROL_PLANES, made.CLUSTERS)
+    there = {each["metadata"]["uid"] for kind in owners for each in hub.list(kind)}
+    for kind in (made.REMEDIATIONS, "secrets"):
+        for each in hub.list(kind):
+            owned = [owner["uid"] for owner in each["metadata"].get("ownerReferences") or ()]
+            if owned and there.isdisjoint(owned):
+                hub.delete(kind, each["metadata"]["name"])
+    hub.until(
+        lambda: all(hub.get(made.MACHINES, each["metadata"]["name"]) for each in hub.list(made.REMEDIATIONS)), "gone"
+    )
+
+
 def moved(fleet: Fleet, count: int, directory: Path) -> None:
     """To another hub, and back; no server notices."""
     source, boots = fleet.hub, fleet.servers()
     state = (source.get("secrets", f"{fleet.name}-install-state") or {})["data"]
     with contextlib.ExitStack() as stack:
-        target = stack.enter_context(hubs.hub(directory))
+        target = stack.enter_context(hubs.hub(directory, lease=60))
         stack.enter_context(target.core_controllers())
         stack.enter_context(target.working("elsewhere"))
         for start, end in ((source, target), (target, source)):
+            _collect(start)
             start.clusterctl("move", "--namespace", NAMESPACE, "--to-kubeconfig", str(end.admin))
             assert start.list(made.SERVERS) == [] and start.get(made.CLUSTERS, fleet.name) is None
             fleet.hub = end
             fleet.until_settled(count, "all is known again")
-            end.until(lambda end=end: _complete(end, fleet.name), "it is complete")
+            end.until(lambda end=end: is_complete(end, fleet.name), "it is complete")
             assert (end.get("secrets", f"{fleet.name}-install-state") or {})["data"] == state
             assert end.get("secrets", f"{fleet.name}-settings") and end.get(made.HEALTH_CHECKS, "workers")
             assert fleet.servers() == boots
 
 
-def _complete(hub: Hub, name: str) -> bool:
+def is_complete(hub: Hub, name: str) -> bool:
+    """Whether the installation is."""
     return hub.condition(made.CONTROL_PLANES, name, "InstallComplete")[0] == "True"
 
 

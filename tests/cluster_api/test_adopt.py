@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_what_a_hub_made_of_it_is_given_back() -> None:
     export, state = _export(), taken(_export(), "rack")
     assert given_back(export, state) == export
     entry = state.entries[_INSTALLATION]
-    changed = Entry(**{**entry.__dict__, "outputs": {**entry.outputs, "generation": "2"}})
+    changed = replace(entry, outputs={**entry.outputs, "generation": "2"})
     (*_, installation) = given_back(export, State(entries={_SERVER: state.entries[_SERVER], _INSTALLATION: changed}))[
         "deployment"
     ]["resources"]

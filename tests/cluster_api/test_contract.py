@@ -18,6 +18,7 @@ import pytest
 from lab.errors import LabError
 from metal_ipi.cluster_api import crds, rbac
 from metal_ipi.cluster_api.api import Api
+from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import ASSETS
 from metal_ipi.cluster_api.engine.state import Entry
 from metal_ipi.cluster_api.operator import FINALIZER
@@ -59,14 +60,14 @@ def _settings(name: str) -> tuple[dict[str, Any], dict[str, str]]:
     }
 
 
-def _provisioned(hub: Hub, name: str, namespace: str = "facility") -> None:
+def provisioned(hub: Hub, name: str, namespace: str = "facility") -> None:
     """A facility whose preflight has passed."""
     made.facility(hub, *_settings(name), namespace)
     status = {"status": {"initialization": {"provisioned": True}}}
     hub.patch(made.FACILITIES, name, status, "status", namespace)
 
 
-def _machine(hub: Hub, cluster: str, name: str, spec: dict[str, Any], namespace: str = "facility") -> None:
+def control_plane_machine(hub: Hub, cluster: str, name: str, spec: dict[str, Any], namespace: str = "facility") -> None:
     """A Machine of the control plane, its server and what it boots, as the core leaves them."""
     labels = {"cluster.x-k8s.io/cluster-name": cluster, "cluster.x-k8s.io/control-plane": ""}
     body = {
@@ -126,6 +127,9 @@ def test_what_is_misspelt_is_refused_by_the_api(hub: Hub) -> None:
         hub.make(made.SERVERS, {**body, "spec": {"sever": "worker-0"}})
     with pytest.raises(LabError, match=r"spec\.pool"):
         hub.make(made.SERVERS, {**body, "spec": {"pool": "master"}})
+    for wrong in ({"powerCycles": 11}, {"timeoutSeconds": 9}):
+        with pytest.raises(LabError, match=next(iter(wrong))):
+            made.remediation_template(hub, "wrong", **wrong)
 
 
 # --- the providers -------------------------------------------------------------------------------------------------
@@ -172,14 +176,14 @@ def _settle(hub: Hub) -> None:
 
 def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
     for name, namespace in (("first", "facility"), ("second", _OTHER)):
-        _provisioned(hub, name, namespace)
-    _machine(hub, "first", "first-0", {"server": "control-plane-1"})
+        provisioned(hub, name, namespace)
+    control_plane_machine(hub, "first", "first-0", {"server": "control-plane-1"})
     hub.until(lambda: hub.list(_LEASES, OWN)[1:], "the first has its server")
-    _machine(hub, "second", "second-0", {"server": "control-plane-1"}, _OTHER)
+    control_plane_machine(hub, "second", "second-0", {"server": "control-plane-1"}, _OTHER)
     message = _said(hub, made.SERVERS, "second-0", "ServerRefused", namespace=_OTHER)
     assert "control-plane-1" in message and "is claimed by MetalIpiMachine facility/first-0" in message
     # One that may choose takes another one; within a cluster no server is given twice.
-    _machine(hub, "second", "second-1", {}, _OTHER)
+    control_plane_machine(hub, "second", "second-1", {}, _OTHER)
     hub.until(lambda: hub.get(made.SERVERS, "second-1", _OTHER)["spec"].get("server"), "a server")  # type: ignore[index]
     assert hub.get(made.SERVERS, "second-1", _OTHER)["spec"]["server"] == "control-plane-0"  # type: ignore[index]
     # What is deleted gives its server back, and the other one takes it.
@@ -188,8 +192,55 @@ def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
     hub.until(lambda: hub.condition(made.SERVERS, "second-0", "Ready", _OTHER)[1] != "ServerRefused", "it is free")
 
 
+def test_failure_domains_are_told_or_refused(hub: Hub) -> None:
+    tree, secrets = _settings("rooms")
+    made.facility(hub, tree, secrets)
+    wrong = [{"name": "a", "servers": ["control-plane-7"]}]
+    hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": wrong}})
+    assert "control-plane-7" in _said(hub, made.FACILITIES, "rooms", "FailureDomainsRefused")
+    rooms = [{"name": "a", "servers": ["control-plane-0", "worker-0"]}, {"name": "b", "servers": ["worker-4"]}]
+    hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": rooms}})
+
+    def told() -> list[dict[str, Any]]:
+        return ((hub.get(made.FACILITIES, "rooms") or {}).get("status") or {}).get("failureDomains") or []
+
+    hub.until(told, "they are told")
+    assert told() == [{"name": "a", "controlPlane": True}, {"name": "b", "controlPlane": False}]
+
+
+def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
+    provisioned(hub, "goes")
+    move = "clusterctl.cluster.x-k8s.io/move"
+    state = {"metadata": {"name": "goes-install-state"}, "type": "cluster.x-k8s.io/secret"}
+    hub.make("secrets", state)  # as a cluster has it that was made elsewhere
+
+    def metadata(name: str) -> dict[str, Any]:
+        return (hub.get("secrets", name) or {"metadata": {}})["metadata"]
+
+    hub.until(lambda: move in (metadata("goes-settings").get("labels") or {}), "the settings go along")
+    hub.until(lambda: metadata("goes-install-state").get("ownerReferences"), "the install state has its owner")
+    facility = hub.get(made.FACILITIES, "goes")
+    assert facility is not None
+    assert metadata("goes-install-state")["ownerReferences"][0]["uid"] == facility["metadata"]["uid"]
+    # The claim of a machine that went is nobody's.
+    server = next(each for each in _settings("goes")[0]["platform"]["servers"] if each["name"] == "control-plane-2")
+    claims = Claims(Api(str(hub.admin)), OWN)
+    assert asyncio.run(claims.claim(server["mac"], "facility/moved")) == "facility/moved"
+    control_plane_machine(hub, "goes", "goes-0", {"server": "control-plane-2"})
+    hub.until(lambda: asyncio.run(claims.holder(server["mac"])) == "facility/goes-0", "it is taken over")
+
+
+def test_no_secret_of_another_namespace_is_read(hub: Hub) -> None:
+    tree, secrets = _settings("mine")
+    made.facility(hub, tree, secrets)
+    made.facility(hub, {**tree, "clusterName": "theirs"}, {}, _OTHER)
+    hub.patch(made.FACILITIES, "theirs", {"spec": {"secretsRef": {"name": "mine-settings"}}}, namespace=_OTHER)
+    message = _said(hub, made.FACILITIES, "theirs", "NoSecrets", namespace=_OTHER)
+    assert "there is no Secret other/mine-settings" in message
+
+
 def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> None:
-    _provisioned(hub, "release")
+    provisioned(hub, "release")
     body = {
         "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
         "kind": "OpenShiftControlPlane",
@@ -214,7 +265,7 @@ def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> Non
 
 
 def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
-    _provisioned(hub, "told")
+    provisioned(hub, "told")
     facility = hub.get(made.FACILITIES, "told")
     assert facility is not None
     urn = f"urn:pulumi:told::metal-ipi::metal-ipi:install:InstallAssets$command:local:Command::{ASSETS}"
@@ -225,7 +276,7 @@ def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
     state = hub.get("secrets", "told-install-state")
     assert state is not None and state["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] == "told"
     assert state["metadata"]["ownerReferences"][0]["uid"] == facility["metadata"]["uid"]
-    _machine(hub, "told", "told-0", {})
+    control_plane_machine(hub, "told", "told-0", {})
     hub.until(lambda: hub.condition(made.CONFIGS, "told-0", "Ready")[0] == "True", "the Secret is there")
     config, secret = hub.get(made.CONFIGS, "told-0"), hub.get("secrets", "told-0")
     assert config is not None and secret is not None

@@ -174,9 +174,8 @@ def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pyt
         _ready(monkeypatch)
         work, steps = _control_plane(objects)
         monkeypatch.setattr(joined, "power", _on)
-        reconciler = RemediationReconciler(
-            Hub(api=cast(Api, objects), clusters=Clusters(cast(Api, objects)), claims=cast(Claims, None))
-        )
+        api = cast(Api, objects)
+        reconciler = RemediationReconciler(Hub(api=api, clusters=Clusters(api), claims=(claims := Claims(api, "own"))))
         for number in (0, 1):
             name = f"cp-{number}"
             objects.there["MetalIpiRemediation", name] = {
@@ -190,6 +189,8 @@ def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pyt
             }
         del objects.there["Machine", "cp-0"]["status"]["conditions"][1]  # its owner has not been told yet
         objects.there["Machine", "cp-1"]["status"]["conditions"][0]["status"] = "False"
+        for number in (0, 1):
+            await claims.claim(work.servers[f"control-plane-{number}"].mac, f"facility/cp-{number}")
         first, second = (objects.there["MetalIpiRemediation", f"cp-{number}"] for number in (0, 1))
         said = await reconciler._reconcile(first, work)  # pyright: ignore[reportPrivateUsage]
         assert first["status"]["powerCycles"] == 1 and steps.began == ["rack-control-plane-0-power cycle"]
@@ -203,6 +204,11 @@ def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pyt
             ("cp-0", "ExternallyRemediated", "HandedOver"),
             ("cp-0", "OwnerRemediated", "WaitingForRemediation"),
         ]
+        # A server that is another machine's is not touched.
+        await claims.give_back("facility/cp-0")
+        first["spec"], first["metadata"]["creationTimestamp"] = {"powerCycles": 2}, _ago(1)
+        waits = await reconciler._reconcile(first, work)  # pyright: ignore[reportPrivateUsage]
+        assert waits.conditions[0]["reason"] == "PowerCycled"
         assert steps.began == ["rack-control-plane-0-power cycle"]
 
     asyncio.run(whole())

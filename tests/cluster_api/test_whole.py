@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.cluster_api import hub as hubs
-from tests.end_to_end import racks
+from tests.end_to_end import racks, secrets
 from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK
+from tools.engine import ensure
 
 _WORKERS = 2
 _SERVERS = racks.CONTROL_PLANE + _WORKERS
@@ -45,3 +47,28 @@ def test_a_cluster_comes_and_goes(tmp_path: Path, do: str) -> None:
         assert seen["left"] == 0 and seen["leases"] == ["metal-ipi-cluster-api"] and seen["state"] == []
         assert {each["power"] for each in project.rack("servers").values()} == {"off"}
         assert project.uploaded() == []
+
+
+@pytest.mark.engine
+def test_a_cluster_that_up_made_is_taken_over_and_given_back(tmp_path: Path) -> None:
+    """No server notices; and `up` has nothing to do afterwards."""
+    hubs.core()
+    for project in copies(tmp_path, stack=RACK):
+        project.make("up")
+        engine = str(ensure(print).path)
+        export = secrets.ask(project, engine, "export", "--show-secrets")
+        command = (sys.executable, "-m", "metal_ipi.cluster_api.adopt")
+        (taken := tmp_path / "taken.yaml").write_text(_printed(*command, "take", RACK, given=export))
+        stack = str(project.root / "stacks" / f"Pulumi.{RACK}.yaml")
+        facts = str(project.layout.state / "facts.json")
+        adopt = (sys.executable, "-m", "tests.cluster_api.adopted", facts, stack, str(taken))
+        (left := tmp_path / "left.yaml").write_text(project.facility(*adopt, seconds=900))
+        (given := tmp_path / "given.json").write_text(_printed(*command, "give-back", str(left), given=export))
+        secrets.ask(project, engine, "import", "--file", str(given))
+        project.assert_unchanged("preview", "up")
+
+
+def _printed(*command: str, given: str) -> str:
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

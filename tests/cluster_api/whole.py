@@ -30,12 +30,13 @@ from tools import stackfile
 _LONGEST = 900.0
 
 
-def _settings(facts: Path, stack: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The stack file with what the lab tells, as the objects have it."""
+def settings_of(facts: Path, stack: Path) -> tuple[dict[str, Any], dict[str, str], str]:
+    """The stack file with what the lab tells, as the objects have it; its secrets; and the lab's authorities."""
     config = stackfile.for_lab(yaml.safe_load(stack.read_text()), json.loads(facts.read_text()))
     tree = {key.partition(":")[2]: value for key, value in config.document["config"].items()}
     secrets = {key.partition(":")[2].replace("[", ".").replace("]", ""): text for key, text in config.secrets.items()}
-    return {key: value for key, value in tree.items() if key != "lab"}, secrets
+    authority = str(json.loads(facts.read_text())["ca_path"])
+    return {key: value for key, value in tree.items() if key != "lab"}, secrets, authority
 
 
 @contextlib.contextmanager
@@ -67,14 +68,14 @@ def _steps(hub: Hub, name: str) -> set[str]:
 def main() -> None:
     """One cluster."""
     facts, stack, do = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    tree, secrets = _settings(facts, stack)
+    tree, secrets, authority = settings_of(facts, stack)
     for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):  # what `make` has `up` trust in the lab
-        os.environ[variable] = json.loads(facts.read_text())["ca_path"]
+        os.environ[variable] = authority
     name = str(tree["clusterName"])
     workers = sum(server["name"].startswith("worker-") for server in tree["platform"]["servers"])
     with (
         tempfile.TemporaryDirectory() as folder,
-        hubs.hub(Path(folder)) as hub,
+        hubs.hub(Path(folder), lease=60) as hub,
         hub.core_controllers(),
         _killed(hub, 0 if do == "day-two" else int(do)) as watch,
     ):

@@ -58,7 +58,7 @@ def files(project: Project) -> Iterator[Path]:
 
 def outputs(project: Project, engine: str) -> dict[str, Any]:
     """The stack's outputs, secrets included."""
-    return json.loads(_ask(project, engine, "output", "--json"))
+    return json.loads(ask(project, engine, "output", "--json", "--show-secrets"))
 
 
 def private_key(project: Project, engine: str) -> str:
@@ -68,15 +68,15 @@ def private_key(project: Project, engine: str) -> str:
 
 def _state(project: Project, engine: str) -> Iterator[tuple[str, str, Any]]:
     """Resource, property and decrypted value of every secret in the state."""
-    for resource in json.loads(_ask(project, engine, "export"))["deployment"]["resources"]:
+    for resource in json.loads(ask(project, engine, "export", "--show-secrets"))["deployment"]["resources"]:
         for part in ("inputs", "outputs"):
             for name, value in (resource.get(part) or {}).items():
                 for secret in _secrets(value):
                     yield resource["urn"].rpartition("::")[2], name, secret
 
 
-def _ask(project: Project, engine: str, *command: str) -> str:
-    """What a command of the engine's about the stack prints, secrets in clear."""
+def ask(project: Project, engine: str, *command: str) -> str:
+    """What a command of the engine's about the stack prints."""
     env = project.environment() | {
         "PULUMI_HOME": str(project.state / "home"),
         "PULUMI_BACKEND_URL": f"file://{project.state / 'backend'}",
@@ -84,7 +84,7 @@ def _ask(project: Project, engine: str, *command: str) -> str:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
     }
     return subprocess.run(
-        [engine, "stack", *command, "--show-secrets", "--stack", project.stack],
+        [engine, "stack", *command, "--stack", project.stack],
         cwd=project.state / "project", env=env, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
 
