@@ -56,7 +56,7 @@ def test_the_platforms_addresses_move_to_a_machine_that_serves(site: Project) ->
 
 @pytest.mark.parametrize("site", ["arbiter"], indirect=True)
 def test_an_arbiter_joins_by_its_own_configuration_and_serves_nothing(site: Project) -> None:
-    """From the bootstrap machine's real server; it is gone by then. What etcd makes of it, the lab has no operator for."""
+    """From the bootstrap machine's real server, which is gone by then. The lab has no operator of etcd."""
     nodes = {node["role"]: node for node in site.output()["nodes"]}
     assert {check["status"] for check in nodes["arbiter"]["checks"]} == {"passed"}
     objects = {item["metadata"]["name"]: item for item in site.api().get("/api/v1/nodes")["items"]}
