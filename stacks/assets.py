@@ -68,7 +68,7 @@ def user_manifests(settings: Settings) -> dict[str, str]:
         return read_manifests(
             folders,
             settings.install.other_kinds,
-            made=settings.machine_config.rendered(fips=settings.install.fips),
+            made=settings.machine_config.rendered(fips=settings.install.fips, arbiter=bool(settings.arbiter.count)),
             program=settings.install.butane,
         )
     except ManifestsError as error:

@@ -119,9 +119,12 @@ def _machine_config(settings: Settings) -> Found:
             "machines without a disk run from memory, and have no root file system to encrypt",
             "set boot.install, or remove it",
         )
+    for path, roles in settings.machine_config.given_roles:
+        if "arbiter" in roles and not settings.arbiter.count:
+            yield f"machineConfig.{path}", ", ".join(roles), "there is no arbiter", "take it out"
     if storage is None or settings.boot.install is None:
         return
-    machines = [name for name in settings.machines if name.rpartition("-")[0] in storage.roles]
+    machines = [name for name in settings.machines if storage.roles is None or name.rpartition("-")[0] in storage.roles]
     if taken := [name for name in machines if settings.install_device(name).device_name == storage.device]:
         yield (
             "machineConfig.containerStorage.device",
