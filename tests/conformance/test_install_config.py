@@ -208,6 +208,18 @@ def test_every_unit_that_installs_servers_from_the_bootstrap_machine_is_masked(m
     assert set(masked(baremetal=True)) - units == set(MASKED)
 
 
+def test_a_platform_of_its_own_stands_where_its_cloud_controller_and_kubelets_read_it(
+    made: Made, configured: Configured
+) -> None:
+    infrastructure = made("external").manifest("cluster-infrastructure-02-config.yml")
+    assert infrastructure["spec"]["platformSpec"] == {"type": "External", "external": {"platformName": "acme"}}
+    status = infrastructure["status"]["platformStatus"]
+    assert (status["type"], status["external"]) == ("External", {"cloudControllerManager": {"state": "External"}})
+    for name, flag in (("external", "--cloud-provider=external "), ("rack", "--cloud-provider= ")):
+        units = json.loads(configured(name).rendered["worker"])["systemd"]["units"]
+        assert [flag in unit["contents"] for unit in units if unit["name"] == _KUBELET] == [True]
+
+
 def test_fips_stands_where_nodes_read_it(made: Made, configured: Configured) -> None:
     """RHCOS' initramfs reads it at the first boot (openshift/os, 40rhcos-fips)."""
     config = yaml.safe_load(made("fips").manifest("cluster-config.yaml")["data"]["install-config"])
