@@ -68,7 +68,7 @@ def user_manifests(settings: Settings) -> dict[str, str]:
         return read_manifests(
             folders,
             settings.install.other_kinds,
-            made=settings.machine_config.rendered(fips=settings.install.fips),
+            made=settings.machine_config.rendered(fips=settings.install.fips, arbiter=bool(settings.arbiter.count)),
             program=settings.install.butane,
         )
     except ManifestsError as error:
@@ -103,7 +103,7 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
 def _platform(settings: Settings, site: Facility) -> Mapping[str, Any]:
     """OpenShift's own platform: baremetal where that keeps the addresses."""
     if settings.platform_vips is None:
-        return NONE
+        return settings.install_config.rendered_platform or NONE
     api, ingress = settings.platform_vips
     return baremetal(api=api, ingress=ingress, hosts=site.hosts)
 

@@ -29,7 +29,8 @@ def conflicts(settings: Settings) -> list[Problem]:
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), sizes.conflicts(settings)),
-        *(_addresses(settings), _announced_ingress(settings), _platform(settings), _live_checks(settings)),
+        *(_addresses(settings), _announced_ingress(settings), _platform(settings), _external(settings)),
+        _live_checks(settings),
         not_through_hubs(settings),
     )
     site = facility(settings)
@@ -119,9 +120,12 @@ def _machine_config(settings: Settings) -> Found:
             "machines without a disk run from memory, and have no root file system to encrypt",
             "set boot.install, or remove it",
         )
+    for path, roles in settings.machine_config.given_roles:
+        if "arbiter" in roles and not settings.arbiter.count:
+            yield f"machineConfig.{path}", ", ".join(roles), "there is no arbiter", "take it out"
     if storage is None or settings.boot.install is None:
         return
-    machines = [name for name in settings.machines if name.rpartition("-")[0] in storage.roles]
+    machines = [name for name in settings.machines if storage.roles is None or name.rpartition("-")[0] in storage.roles]
     if taken := [name for name in machines if settings.install_device(name).device_name == storage.device]:
         yield (
             "machineConfig.containerStorage.device",
@@ -233,6 +237,43 @@ def _platform(settings: Settings) -> Found:
                     f"OpenShift's platform baremetal needs the capability {name}",
                     "add it to additionalEnabledCapabilities",
                 )
+
+
+def _external(settings: Settings) -> Found:
+    """OpenShift's platform external. Sources: openshift/installer, pkg/types/validation/installconfig.go; kubernetes,
+    staging/src/k8s.io/cloud-provider (the taint)."""
+    config = settings.install_config
+    if config.platform is None:
+        return
+    path, external = "installConfig.platform.external", config.platform.external
+    others = {
+        "apiAddress.type is platform, which makes it platform baremetal": settings.platform_vips is not None,
+        "a single node that bootstraps itself is of platform none": facility(settings).in_place,
+    }
+    for why, so in others.items():
+        if so:
+            yield path, external.platform_name, why, "remove it, or change that"
+    if not external.cloud_controller_manager:
+        return
+    path = f"{path}.cloudControllerManager"
+    if not settings.install.manifests:
+        yield (
+            path,
+            external.cloud_controller_manager,
+            "nodes would keep the taint node.cloudprovider.kubernetes.io/uninitialized, under which hardly a pod runs:"
+            " metal-ipi brings no cloud controller manager that takes it away",
+            "give its manifests in install.manifests, or leave this out",
+        )
+    enabled = config.capabilities
+    if enabled is None or enabled.baseline_capability_set != "None":
+        return
+    if "CloudControllerManager" not in enabled.additional_enabled_capabilities:
+        yield (
+            "installConfig.capabilities",
+            ", ".join(enabled.additional_enabled_capabilities) or "None",
+            f"{path} needs the capability CloudControllerManager",
+            "add it to additionalEnabledCapabilities",
+        )
 
 
 def _service_addresses(settings: Settings) -> Found:

@@ -81,6 +81,15 @@ def _addresses(settings: Settings, begun: Mapping[str, Any]) -> Found:
                 " names would lead to where nobody answers",
                 f"set {name} to what it was" if before else "set it to another type; or install another cluster",
             )
+    external = (begun.get("platform") or {}).get("external")
+    now = (settings.install_config.rendered_platform or {}).get("external")
+    if external != now:
+        yield (
+            "installConfig.platform",
+            "external" if now else "(not set)",
+            f"the cluster was installed with {external or 'another platform'}, and that stays",
+            "set it to what it was" if external else "remove it; or install another cluster",
+        )
     ingress = settings.ingress_address
     bgp = isinstance(ingress, KubeVip) and ingress.mode == "bgp"
     if bgp and speaks_bgp(settings) and takes_pods(begun) and settings.workers.count:

@@ -45,7 +45,8 @@ NETWORKING: Mapping[str, Any] = {
 RENDERED = {
     **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "leave it out"),
     **{"baseDomain": "set baseDomain", "metadata": "set clusterName", "controlPlane": "set controlPlane"},
-    **{"arbiter": "set arbiter", "compute": "set workers", "platform": "set platform", "fips": "set install.fips"},
+    **{"arbiter": "set arbiter", "compute": "set workers", "fips": "set install.fips"},
+    **{"platform": "set platform, or installConfig.platform"},
     **{"pullSecret": "set install.pullSecret", "sshKey": "set ssh.authorizedKeys"},
 }
 """Fields of install-config.yaml that other settings make, and what to do instead of giving them."""

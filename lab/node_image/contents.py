@@ -10,7 +10,8 @@ KERNEL_PACKAGE = "linux-image-cloud-amd64"
 
 PACKAGES = (
     *("linux-image-cloud-amd64", "bash", "busybox-static", "coreutils", "curl", "diffutils", "e2fsprogs"),
-    *("fdisk", "ignition", "iproute2", "jq", "kexec-tools", "libnss-myhostname", "libpam-modules"),
+    *("fdisk", "ignition", "iproute2", "iputils-ping", "jq", "kexec-tools", "libc-bin", "libnss-myhostname"),
+    "libpam-modules",
     *("network-manager", "nftables"),
     *("openssh-client", "openssh-server", "passwd", "sudo", "systemd", "udev", "util-linux"),
 )
@@ -46,9 +47,17 @@ INITRAMFS_APPLETS = (
 SETUID = ("usr/bin/sudo",)
 
 PROGRAMS = (
-    *("usr/bin/bash", "usr/bin/busybox", "usr/bin/cmp", "usr/bin/curl", "usr/bin/dd", "usr/bin/flock"),
-    *("usr/bin/ip", "usr/bin/journalctl", "usr/bin/jq", "usr/bin/lsblk", "usr/bin/partx", "usr/bin/paste"),
-    *("usr/bin/ssh-keygen", "usr/bin/sudo", "usr/bin/sync", "usr/bin/systemctl"),
+    *("usr/bin/bash", "usr/bin/busybox", "usr/bin/cmp", "usr/bin/curl", "usr/bin/date", "usr/bin/dd"),
+    *("usr/bin/flock", "usr/bin/getent", "usr/bin/ip", "usr/bin/journalctl", "usr/bin/jq", "usr/bin/lsblk"),
+    *(
+        "usr/bin/partx",
+        "usr/bin/paste",
+        "usr/bin/ping",
+        "usr/bin/ssh-keygen",
+        "usr/bin/sudo",
+        "usr/bin/sync",
+        "usr/bin/systemctl",
+    ),
     *("usr/bin/systemd-machine-id-setup", "usr/bin/systemd-tmpfiles", "usr/bin/truncate", "usr/bin/udevadm"),
     *("usr/lib/openssh/sshd-session", "usr/lib/openssh/sshd-auth", "usr/lib/systemd/systemd"),
     *("usr/lib/systemd/systemd-executor", "usr/lib/systemd/systemd-journald"),
@@ -88,10 +97,10 @@ WANTED = {
 }
 
 ROOTFS_APPLETS = (
-    *("awk", "base64", "basename", "cat", "chgrp", "chmod", "chown", "cp", "cut", "date", "df", "dirname"),
+    *("awk", "base64", "basename", "cat", "chgrp", "chmod", "chown", "cp", "cut", "df", "dirname"),
     *("dmesg", "du", "echo", "env", "expr", "false", "find", "free", "grep", "gunzip", "gzip", "head"),
     *("hostname", "id", "kill", "less", "ln", "ls", "md5sum", "mkdir", "mktemp", "mount", "mv", "nslookup"),
-    *("ping", "poweroff", "printenv", "printf", "ps", "pwd", "readlink", "realpath", "reboot", "rm", "rmdir"),
+    *("poweroff", "printenv", "printf", "ps", "pwd", "readlink", "realpath", "reboot", "rm", "rmdir"),
     *("sed", "seq", "sh", "sha256sum", "sha512sum", "sleep", "sort", "stat", "stty", "tail", "tar", "tee"),
     *("test", "timeout", "touch", "tr", "true", "tty", "umount", "uname", "uniq", "uptime", "vi", "wc", "wget"),
     *("which", "whoami", "xargs"),

@@ -26,8 +26,8 @@ latencies() { # disk size
     dd if="$1" of="$state/blocks" bs=4096 skip="$first" count="$count" status=none || return
     for ((number = 0; number < count; number++)); do
         LC_ALL=C dd if="$state/blocks" of="$1" bs=4096 skip="$number" seek=$((first + number)) count=1 conv=notrunc \
-            oflag=dsync 2>&1 | sed -nE 's/.* copied, ([0-9.e+-]+) s.*/\1/p'
-    done | jq -Rsc 'split("\n") | map(select(. != "") | tonumber * 1000)'
+            oflag=dsync 2>&1
+    done | sed -nE 's/.* copied, ([0-9.e+-]+) s.*/\1/p' | jq -Rsc 'split("\n") | map(select(. != "") | tonumber * 1000)'
     rm -f "$state/blocks"
 }
 

@@ -145,6 +145,25 @@ class Capabilities(Section):
         return value
 
 
+class External(Section):
+    """A platform that OpenShift does not know: one with a cloud controller of its own."""
+
+    platform_name: Annotated[
+        str, matching(r"[!-~]([ -~]{0,61}[!-~])?", "it is no name", "give up to 63 characters of ASCII")
+    ] = Field(default="Unknown", description="what the cluster calls it; nothing depends on it")
+    cloud_controller_manager: Literal["", "External"] = Field(
+        default="",
+        description="External: each node is tainted until a cloud controller manager knows it, which install.manifests"
+        " bring",
+    )
+
+
+class ClusterPlatform(Section):
+    """What OpenShift takes its platform for, where that is not none or baremetal."""
+
+    external: External = Field(description="a platform that OpenShift does not know")
+
+
 class InstallConfig(Section):
     """Fields of install-config.yaml."""
 
@@ -166,6 +185,9 @@ class InstallConfig(Section):
     feature_gates: tuple[Gate, ...] = Field(
         default=(), strict=False, description="single ones, `<name>=true` or `=false`, with featureSet CustomNoUpgrade"
     )
+    platform: ClusterPlatform | None = Field(
+        default=None, description="not set: none, or baremetal where that keeps addresses (apiAddress.type platform)"
+    )
     cpu_partitioning_mode: Literal["None", "AllNodes"] | None = Field(
         default=None, description="AllNodes: nodes can have processors of their own for OpenShift's work"
     )
@@ -177,8 +199,13 @@ class InstallConfig(Section):
     @property
     def fields(self) -> dict[str, Any]:
         """The fields, as the installer has them; secret."""
-        given = self.model_dump(by_alias=True, exclude_none=True, exclude={"other"})
+        given = self.model_dump(by_alias=True, exclude_none=True, exclude={"other", "platform"})
         return {**{name: _plain(value) for name, value in given.items() if value != ()}, **self.other}
+
+    @property
+    def rendered_platform(self) -> dict[str, Any] | None:
+        """The field `platform`, as the installer has it; None where other settings say it."""
+        return None if self.platform is None else self.platform.model_dump(by_alias=True)
 
     @property
     def secrets(self) -> tuple[str, ...]:

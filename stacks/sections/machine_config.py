@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -11,11 +12,10 @@ from metal_ipi.stacks.sections.base import Section, matching, wrong
 from metal_ipi.stacks.sections.devices import StableDevice
 from metal_ipi.stacks.sections.forms import Endpoint, Host
 
-Role = Literal["control-plane", "worker"]
+Role = Literal["control-plane", "arbiter", "worker"]
 Extension = Literal["ipsec", "kerberos", "kernel-devel", "sandboxed-containers", "sysstat", "usbguard", "wasm"]
 """Those that OpenShift 4.19 takes (machine-config-operator, pkg/controller/common/helpers.go, SupportedExtensions);
 `two-node-ha` is of clusters that are not made here."""
-_EVERYBODY: tuple[Role, ...] = ("control-plane", "worker")
 
 
 def _different(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class Tang(Section):
 class DiskEncryption(Section):
     """Root file systems on encrypted volumes, which nodes open by themselves."""
 
-    roles: Roles = Field(default=_EVERYBODY, description="whose")
+    roles: Roles | None = Field(default=None, description="whose; not set: all machines'")
     tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
     tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open it")
     threshold: int = Field(default=1, ge=1, le=100, description="how many of these it takes")
@@ -67,7 +67,7 @@ class DiskEncryption(Section):
 class ContainerStorage(Section):
     """A disk of its own for images and containers (/var/lib/containers)."""
 
-    roles: Roles = Field(default=_EVERYBODY, description="whose")
+    roles: Roles | None = Field(default=None, description="whose; not set: all machines'")
     device: StableDevice = Field(
         description="the disk: a path below /dev/disk/by-id or /dev/disk/by-path that all these nodes have; it must be"
         " empty (boot.install.wipeDisks), for Ignition takes no other"
@@ -77,7 +77,9 @@ class ContainerStorage(Section):
 class MachineConfigs(Section):
     """What nodes have from their first boot on."""
 
-    roles: Roles = Field(default=_EVERYBODY, description="whose ntpServers and extensions these are")
+    roles: Roles | None = Field(
+        default=None, description="whose ntpServers and extensions these are; not set: all machines'"
+    )
     ntp_servers: Annotated[tuple[Host, ...], AfterValidator(_different)] = Field(
         default=(), strict=False, description="time servers, instead of CoreOS's own: /etc/chrony.conf"
     )
@@ -91,23 +93,35 @@ class MachineConfigs(Section):
         default=None, description="a disk of its own for images and containers"
     )
 
-    def rendered(self, *, fips: bool) -> dict[str, str]:
-        """The manifests, by file name."""
+    @property
+    def given_roles(self) -> Iterator[tuple[str, Roles]]:
+        """The roles that are named, with their paths."""
+        for path, section in (
+            ("", self),
+            ("diskEncryption.", self.disk_encryption),
+            ("containerStorage.", self.container_storage),
+        ):
+            if section is not None and section.roles is not None:
+                yield f"{path}roles", section.roles
+
+    def rendered(self, *, fips: bool, arbiter: bool) -> dict[str, str]:
+        """The manifests, by file name; `arbiter`: there is one."""
+        everybody: tuple[Role, ...] = ("control-plane", *(("arbiter",) if arbiter else ()), "worker")
         encryption, storage = self.disk_encryption, self.container_storage
         return machine_configs.manifests(
             machine_configs.MachineConfigs(
-                roles=self.roles,
+                roles=self.roles or everybody,
                 ntp_servers=self.ntp_servers,
                 extensions=self.extensions,
                 disk_encryption=encryption
                 and machine_configs.DiskEncryption(
-                    roles=encryption.roles,
+                    roles=encryption.roles or everybody,
                     tpm2=encryption.tpm2,
                     tang=[machine_configs.Tang(url=each.url, thumbprint=each.thumbprint) for each in encryption.tang],
                     threshold=encryption.threshold,
                     fips=fips,
                 ),
                 container_storage=storage
-                and machine_configs.ContainerStorage(roles=storage.roles, device=storage.device),
+                and machine_configs.ContainerStorage(roles=storage.roles or everybody, device=storage.device),
             )
         )

@@ -104,6 +104,7 @@ ARBITER: dict[str, Any] = {
     "installConfig__featureSet": "TechPreviewNoUpgrade",
 }
 """Of a rack's settings (`tests.stacks.rack`) what makes it one of two control plane machines with an arbiter."""
+EXTERNAL = {"external": {"platformName": "acme", "cloudControllerManager": "External"}}
 SITE = Path(__file__).with_name("site")
 """Manifests of a user's."""
 _STATIC: dict[str, Any] = {"platform__networkBoot": "static", "platform__interface": "eno1"}
@@ -144,14 +145,15 @@ SETTINGS: Mapping[str, dict[str, str]] = {
     ),
     "fips": rack_text(install__fips=True, **_STATIC),
     "arbiter": rack_text(**ARBITER, **_STATIC),
+    "external": rack_text(installConfig__platform=EXTERNAL, install__manifests=[str(SITE)], **_STATIC),
 }
 """3 + 2 on Metal with all that our program puts on its nodes, VLANs, the API's address, services' addresses; 3 + 0, 4 +
 0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
-worker beside it, of both families; the rack on OpenShift's platform baremetal, in FIPS mode, and of two with an
-arbiter. All are installed to disk."""
+worker beside it, of both families; the rack on OpenShift's platform baremetal, in FIPS mode, of two with an
+arbiter, and on platform external. All are installed to disk."""
 MASTERS, WORKERS = (
     dict(zip(SETTINGS, counts, strict=True))
-    for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3, 2), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2, 1))
+    for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3, 2, 3), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2, 1, 2))
 )
 
 

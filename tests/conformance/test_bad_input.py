@@ -284,7 +284,7 @@ BAD = {
     "an arbiter without its feature": Bad(
         installer={"controlPlane.replicas": 2, "arbiter": _ARBITER},
         says="HighlyAvailableArbiter feature must be enabled",
-        settings={**ARBITER, "installConfig__featureSet": None, "openshiftVersion": RELEASE},
+        settings={**ARBITER, "installConfig__featureSet": "CustomNoUpgrade", "openshiftVersion": RELEASE},
         problem="installConfig.featureSet",
     ),
     "an arbiter on platform none": Bad(

@@ -21,6 +21,11 @@ from tests.conformance.given import pointer
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
 _SCHEDULABLE = "Making control-plane schedulable by setting MastersSchedulable to true for Scheduler cluster settings"
 _KUBELET = "kubelet.service"
+# With an arbiter the installer says so of what it wrote itself; files that were added or taken out there stay so.
+_MADE_ANEW = (
+    "Discarding the Openshift Manifests that was provided in the target directory because its dependencies are dirty"
+    " and it needs to be regenerated"
+)
 _NOT_CAPABLE = "target cluster is in FIPS mode"
 _EVERY = pytest.mark.parametrize(
     ("name", "architecture"), [(name, each) for name in SETTINGS for each in ARCHITECTURES]
@@ -39,6 +44,8 @@ def test_the_installer_accepts_ours_with_no_other_warning_than_these(name: str, 
         expected.add(_SCHEDULABLE)  # that is what 0 workers are to mean
     if name == "fips":
         expected.add(_NOT_CAPABLE)
+    if name == "arbiter":
+        expected.add(_MADE_ANEW)
     assert {warning.partition(", use the ")[0] for warning in _warnings(made(name, architecture).log)} == expected
 
 
@@ -163,7 +170,9 @@ def test_an_arbiter_has_a_configuration_of_its_own_where_our_pointer_leads(made:
     facility, rendered = made("arbiter"), configured("arbiter").rendered
     ours = json.loads(pointer(facility, "arbiter"))["ignition"]
     own = facility.pointer("arbiter")["ignition"]
-    assert ours["config"]["merge"][-1:] == own["config"]["merge"] and ours["security"] == own["security"]
+    (source,) = own["config"]["merge"]
+    api = source["source"].replace("192.0.2.8", f"api-int.{facility.domain}")  # which is its name here
+    assert {"source": api} in ours["config"]["merge"] and ours["security"] == own["security"]
     (kubelet,) = (unit for unit in json.loads(rendered["arbiter"])["systemd"]["units"] if unit["name"] == _KUBELET)
     assert "--node-labels=node-role.kubernetes.io/arbiter," in kubelet["contents"]
     pods = {path for path in ignition.files(json.loads(rendered["arbiter"])) if "/kubernetes/manifests/" in path}
@@ -197,6 +206,18 @@ def test_every_unit_that_installs_servers_from_the_bootstrap_machine_is_masked(m
             units.add(path.rpartition("/")[2].removesuffix(".container") + ".service")
     assert units - set(masked(baremetal=True)) == {"wait-iptables-init.service"}
     assert set(masked(baremetal=True)) - units == set(MASKED)
+
+
+def test_a_platform_of_its_own_stands_where_its_cloud_controller_and_kubelets_read_it(
+    made: Made, configured: Configured
+) -> None:
+    infrastructure = made("external").manifest("cluster-infrastructure-02-config.yml")
+    assert infrastructure["spec"]["platformSpec"] == {"type": "External", "external": {"platformName": "acme"}}
+    status = infrastructure["status"]["platformStatus"]
+    assert (status["type"], status["external"]) == ("External", {"cloudControllerManager": {"state": "External"}})
+    for name, flag in (("external", "--cloud-provider=external "), ("rack", "--cloud-provider= ")):
+        units = json.loads(configured(name).rendered["worker"])["systemd"]["units"]
+        assert [flag in unit["contents"] for unit in units if unit["name"] == _KUBELET] == [True]
 
 
 def test_fips_stands_where_nodes_read_it(made: Made, configured: Configured) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.stacks.rack import SERVERS, rack_declared, rack_problems, rack_settin
 _DNS = {"apiAddress": {"type": "dns-round-robin"}, "ingressAddress": {"type": "dns"}}
 _ETCD = [f"rack-{name}.rack.example.com" for name in ("control-plane-0", "control-plane-1", "arbiter-0")]
 _GATE = "installConfig.featureSet"
+_TIME = {"ntpServers": ["192.0.2.123"]}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,13 @@ def test_where_an_arbiter_cannot_be_it_is_refused(changes: dict[str, Any], path:
 def test_releases_have_arbiters_with_their_feature_and_later_without(changes: dict[str, Any]) -> None:
     found = rack_settings(**{**ARBITER, **changes})
     assert (found.control_plane.count, found.arbiter.count, found.workers.count) == (2, 1, 1)
+
+
+def test_an_arbiter_has_the_time_servers_of_all() -> None:
+    asked = json.loads(plain(rack_declared(**ARBITER, machineConfig=_TIME).inputs("install-assets-create")["stdin"]))
+    assert sorted(asked["manifests"]) == [f"99-{pool}-chrony.yaml" for pool in ("arbiter", "master", "worker")]
+    found = rack_problems(machineConfig={**_TIME, "roles": ["arbiter"]})
+    assert tells(found, "machineConfig.roles", "there is no arbiter", "take it out")
 
 
 def test_machines_that_are_ordered_have_no_arbiter() -> None:

@@ -14,7 +14,7 @@ from metal_ipi.stacks import becomes
 from metal_ipi.stacks.assets import config
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.settings import parse
-from tests.conformance.facilities import BOTH_FAMILIES, OWN_FIELDS
+from tests.conformance.facilities import ARBITER, BOTH_FAMILIES, OWN_FIELDS
 from tests.mocks import config_text
 from tests.stacks.answers import PUBLIC_KEY, settings
 from tests.stacks.rack import SERVERS, rack
@@ -70,6 +70,10 @@ def _changed(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize("setting", becomes.FIELDS)
 def test_a_setting_changes_the_fields_that_it_is_said_to_become(setting: str) -> None:
+    if setting == "arbiter.count":
+        without, with_one = (_rendered(config_text(rack(**each))) for each in (_BAREMETAL, ARBITER))
+        assert with_one["arbiter.replicas"] == 1 and "arbiter.replicas" not in without
+        return
     if setting.endswith(".count"):  # where machines are ordered; else the servers say how many there are
         one, other = ({"workers": {"count": 3}}, {"workers": {"count": 4}})
         if setting.startswith("controlPlane"):
@@ -78,10 +82,11 @@ def test_a_setting_changes_the_fields_that_it_is_said_to_become(setting: str) ->
     else:
         base = _BAREMETAL if ": platform" in setting or setting == "platform.servers" else {}
         base = _BOTH_FAMILIES if "ipv6" in setting else base
+        base = ARBITER if setting == "boot.architecture" else base
         before, after = (_rendered(config_text(rack(**{**base, **each}))) for each in ({}, _CHANGES[setting]))
     changed = _changed(before, after)
     if setting == "platform.bootstrap":  # which needs a single server
-        changed -= set(becomes.of("platform.servers")[:2])
+        changed -= set(becomes.of("platform.servers")[:3])
         assert changed == {"bootstrapInPlace.installationDisk"}
     elif setting == "platform.servers":
         assert {re.sub(r"\[\].+", "[]", field) for field in changed} == {"compute[]", "platform.baremetal.hosts[]"}

@@ -161,6 +161,34 @@ def test_a_cluster_that_stands_keeps_its_platform_and_addresses(before: Any, aft
     assert not problems_of(resizing.refused(wanted, _begun(**after), set()))
 
 
+_EXTERNAL = {"installConfig": {"platform": {"external": {"platformName": "acme"}}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "why"),
+    [
+        (_BOTH, "installConfig.platform.external", "makes it platform baremetal"),
+        ({"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
+         "installConfig.platform.external", "a single node that bootstraps itself"),
+        ({"install__manifests": ["stacks"], "installConfig": {
+            "platform": {"external": {"cloudControllerManager": "External"}},
+            "capabilities": {"baselineCapabilitySet": "None"}}},
+         "installConfig.capabilities", "needs the capability CloudControllerManager"),
+    ],
+)  # fmt: skip
+def test_what_platform_external_cannot_be_with_is_refused(changes: Any, path: str, why: str) -> None:
+    assert tells(rack_problems(**{**_EXTERNAL, **changes}), path, why)
+
+
+def test_platform_external_stays() -> None:
+    assert _begun(**_EXTERNAL)["platform"] == {"external": {"platformName": "acme", "cloudControllerManager": ""}}
+    for before, after in ((_EXTERNAL, {}), ({}, _EXTERNAL)):
+        wanted = parse(config_text(rack(**after)), "s")
+        (found,) = problems_of(resizing.refused(wanted, _begun(**before), set()))
+        assert found.path == "metal-ipi:installConfig.platform" and "that stays" in found.why
+        assert not problems_of(resizing.refused(wanted, _begun(**after), set()))
+
+
 def test_a_control_plane_that_took_pods_from_the_beginning_speaks_to_peers_once() -> None:
     wanted = parse(settings("da11", apiAddress={"type": "kube-vip"}, **_BGP), "s")
     compact = {"compute": [{"name": "worker", "replicas": 0}], "platform": {"none": {}}}

@@ -110,6 +110,13 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     *(("controlPlane", {"count": count}, "controlPlane.count", "control planes of 1, 3, 4 or 5 machines", "one of")
       for count in (-1, 0, 6, 7)),
     ("controlPlane", {"count": "3"}, "controlPlane.count", "it should be 1, 2, 3, 4 or 5", "4 or 5 from 4.18 on"),
+    ("installConfig", {"platform": {"external": {"platformName": " x"}}},
+     "installConfig.platform.external.platformName", "it is no name", "ASCII"),
+    ("installConfig", {"platform": {"external": {"cloudControllerManager": "Internal"}}},
+     "installConfig.platform.external.cloudControllerManager", "it should be '' or 'External'", "each node is tainted"),
+    ("installConfig", {"platform": {}}, "installConfig.platform.external", "it is required", ""),
+    ("installConfig", {"platform": {"external": {"cloudControllerManager": "External"}}},
+     "installConfig.platform.external.cloudControllerManager", "brings no cloud controller manager", "its manifests"),
     ("arbiter", {"count": 2}, "arbiter.count", "it should be 0 or 1", "with controlPlane.count 2"),
     ("arbiter.labels", {"node-role.kubernetes.io/arbiter": ""}, "arbiter.labels.node-role.kubernetes.io/arbiter.[key]",
      "kubelets set this label themselves", "take another key"),

@@ -263,7 +263,6 @@ def test_dual_stack(imported: Any) -> None:
         (_config(surprise={"a": 1}), "surprise", "set it in installConfig.other"),
         (_config(metadata={"name": "c", "labels": {"a": "b"}}), "metadata.labels", "no such field"),
         (_config(platform={"aws": {"region": "x"}}), "platform.aws", "only bare metal"),
-        (_config(platform={"external": {"platformName": "x"}}), "platform.external", "not supported"),
         (_config(compute=[{"name": "edge", "replicas": 1}]), "compute[0].name", "no other pools"),
         (_config(compute=[{"name": "edge", "replicas": 1}]), "compute[0].replicas", "nothing here takes it"),
         (_config(controlPlane={"architecture": "s390x"}), "controlPlane.architecture", "amd64 and arm64 only"),

@@ -160,7 +160,6 @@ INSTALL_CONFIG: dict[str, Field] = {
     ),
     **{f"platform.baremetal.{name}": field for name, field in _PLATFORM.items()},
     "platform.none": Field(kind="any", why="the installer reads nothing in it", remedy="nothing to do"),
-    "platform.external": Field(kind="any", why="platform external is not supported", remedy="nothing: it is none here"),
     **{
         f"platform.{name}": _OTHER_CLOUD
         for name in ("aws", "azure", "gcp", "ibmcloud", "nutanix", "openstack", "ovirt", "powervs", "vsphere")

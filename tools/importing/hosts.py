@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from metal_ipi.components.machines.node import POOLS
 from metal_ipi.stacks.becomes import NO_DISK
 from metal_ipi.stacks.platforms.listed.settings import SECTIONS
 from tools.importing import network
@@ -17,7 +16,7 @@ from tools.importing.fields import HINTS
 from tools.importing.network import Network
 from tools.importing.taking import Place, Taking
 
-_ROLES = {pool: role for role, pool in POOLS.items()}
+_ROLES = {"master": "control-plane", "arbiter": "arbiter", "worker": "worker"}
 _NO_TEXTS = ("minSize", "rotational")
 _SINGLE = {"control-plane": 1, "arbiter": 0, "worker": 0}
 _VM = {
