@@ -184,7 +184,8 @@ def test_servers_that_boot_from_the_network_need_no_disc() -> None:
     (provider,) = recorder.of("pulumi:providers:metal-ipi")
     section = json.loads(plain(provider.inputs["ironic"]))
     assert "liveIso" not in section
-    worker, taken = (server for server in tree["platform"]["servers"] if server["name"] in ("worker-0", "worker-4"))
+    by_name = {server["name"]: server for server in tree["platform"]["servers"]}
+    worker, taken = by_name["worker-0"], by_name["worker-4"]
     account = {"username": "ipi", "password": SECRET}
     assert section["servers"]["worker-4"] == {"node": "u4", "boot": "network", "mac": taken["mac"]}
     assert section["servers"]["worker-0"] == {
