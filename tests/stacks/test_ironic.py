@@ -131,7 +131,7 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({"platform__deploySteps": [{**_FIRMWARE, "interface": "raid"}]}, "platform.deploySteps[0].step",
          "raid has no deploy step update"),
         ({"platform__deploySteps": [_BIOS]}, "platform.deploySteps[0].interface", "raid"),
-        ({"platform__servers__1__boot": "disc"}, "platform.servers[1].boot", "the driver redfish boots discs"),
+        ({"platform__servers__1__boot": "network"}, "platform.servers[1].boot", "the driver redfish boots discs"),
         ({"platform__servers__2__boot": "network", "artifacts": _MATCHBOX}, "platform.servers[2].boot",
          "artifacts.matchbox hands scripts out"),
     ],
