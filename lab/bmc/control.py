@@ -3,9 +3,9 @@
     {"do": "servers"}                                          power, boots and faults of every server
     {"do": "power", "server": NAME, "to": TO, "seconds": N}    off, on, cycle, shutdown, loss (N seconds), bmc-reboot
     {"do": "boot", "server": NAME, "target": T, "enabled": E}  the boot source override, in Redfish's words
-    {"do": "hardware", "server": NAME, "memory_gib": N, "cpus": N, "secure_boot": B, "raid_on_reset": B}
-        what its BMC tells, whether Secure Boot is on (in UEFI mode then), and whether volumes change when the server
-        restarts; what is not given stays; 0 GiB: it does not tell
+    {"do": "hardware", "server": NAME, "memory_gib": N, "cpus": N, "secure_boot": B, "raid_on_reset": B, "dell": B}
+        what its BMC tells, whether Secure Boot is on (in UEFI mode then), whether volumes change when the server
+        restarts, and whether it is an iDRAC; what is not given stays; 0 GiB: it does not tell
     {"do": "fault", "server": NAME, "fault": {"kind": ...}}    see lab.bmc.faults
     {"do": "clear", "server": NAME}                            no faults any more
 `server` may be `all`.
@@ -122,8 +122,10 @@ def _set_hardware(bmc: Bmc, request: dict[str, Any]) -> None:
         memory_gib=settings.memory_gib if memory is None else float(memory) or None,
         cpus=settings.cpus if cpus is None else int(cpus),
     )
-    if request.get("raid_on_reset") is not None:
-        bmc.server.set_controller(on_reset=bool(request["raid_on_reset"]))
+    bmc.server.set_kind(
+        raid_on_reset=bool(request.get("raid_on_reset", settings.work.on_reset)),
+        dell=bool(request.get("dell", settings.dell)),
+    )
     if secure_boot is not None:
         if secure_boot:
             bmc.server.set_mode("UEFI")

@@ -21,6 +21,7 @@ from werkzeug.wrappers import Request, Response
 
 from lab.bmc import sessions
 from lab.bmc.application import STORAGE
+from lab.bmc.dell import Dell
 from lab.bmc.documents import Json, collection, error, to_json
 from lab.bmc.driver import Loop
 from lab.bmc.faults import Refused
@@ -60,6 +61,7 @@ class Redfish:
         storage = f"{system}/Storage/{STORAGE}"
         self._storage = Storage(storage, server, spec, self._in_loop)
         self._updates = Updates(server, self._in_loop, self.restart)
+        self._dell = Dell(manager, server, self._in_loop)
         self._amend: list[tuple[str, Callable[[Json], None]]] = [
             (r"/redfish/v1", self._amend_root),
             (re.escape(system), self._amend_system),
@@ -111,7 +113,7 @@ class Redfish:
         own = self._own.get((request.method, path))
         if own is not None:
             return own(request)
-        for part in (self._storage, self._updates):
+        for part in (self._storage, self._updates, self._dell):
             answered = part.answer(request, path)
             if answered is not None:
                 return answered
@@ -179,6 +181,7 @@ class Redfish:
         target = f"/redfish/v1/Managers/{self._spec.id}/Actions/Manager.Reset"
         values = ["GracefulRestart", "ForceRestart"]
         document["Actions"] = {"#Manager.Reset": {"target": target, "ResetType@Redfish.AllowableValues": values}}
+        self._dell.amend_manager(document)
 
     def _amend_chassis(self, document: Json) -> None:
         document["SerialNumber"], document["Manufacturer"] = self._server.identity.serial, "Lab"

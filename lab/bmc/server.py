@@ -47,6 +47,8 @@ class Override:
     target: str = "None"
     uri: str = ""
     """Of a UefiHttp boot; empty: the one that DHCP names."""
+    virtual: bool = False
+    """Whether a boot from Cd was asked for by Dell's own call; an iDRAC means the drive in the server otherwise."""
 
 
 @dataclass(kw_only=True)
@@ -72,6 +74,8 @@ class Settings:
     bios_next: dict[str, str] = field(default_factory=dict[str, str])
     """What they become at the next start."""
     work: Work = field(default_factory=Work)
+    dell: bool = False
+    """Whether the BMC is an iDRAC; see lab.bmc.dell."""
     reset_at: float = 0.0
     boots: list[str] = field(default_factory=list[str])
     """What was to be booted at each reset, first device first; the last few."""
@@ -208,9 +212,9 @@ class Server:
             self._save()
         return over
 
-    def set_controller(self, *, on_reset: bool) -> None:
-        """Whether volumes change when the server restarts; else at once."""
-        self.settings.work.on_reset = on_reset
+    def set_kind(self, *, raid_on_reset: bool, dell: bool) -> None:
+        """Whether volumes change when the server restarts, else at once; and whether the BMC is an iDRAC."""
+        self.settings.work.on_reset, self.settings.dell = raid_on_reset, dell
         self._save()
 
     def set_medium(self, image: str) -> None:
@@ -225,9 +229,10 @@ class Server:
         """
         settings = self.settings
         override, order = settings.override, _DISK
-        if override.enabled != "Disabled" and override.target == "Cd" and _is_live_iso(settings.medium):
+        medium = settings.medium if override.virtual or not settings.dell else ""
+        if override.enabled != "Disabled" and override.target == "Cd" and _is_live_iso(medium):
             order = ("cd", "disk")
-        elif override.enabled != "Disabled" and (override.target != "Cd" or settings.medium):
+        elif override.enabled != "Disabled" and (override.target != "Cd" or medium):
             order = _DISK if override.target == "Hdd" else _NETWORK
         if override.enabled == "Once":
             if self.faults.strike("boot_not_honoured"):

@@ -733,12 +733,24 @@ async def test_a_node_that_somebody_has_enrolled_boots_from_the_network(site: Si
 
 
 async def test_every_driver_of_the_service_is_one_of_ironics(site: Site, ipmi_rack: tuple[World, int]) -> None:
-    """Its interfaces, too, or no conductor would start. A server with idrac is enrolled; its disc is Dell's own way."""
+    """Its interfaces, too, or no conductor would start. A server with idrac boots its disc by Dell's own call."""
     found = site.ironic.client.get("/v1/drivers").json()["drivers"]
     assert {each["name"] for each in found} == set(configuration.drivers()) == set(DRIVERS)
     settings = site.settings({"server-4": site.server(4, driver="idrac")}, release="remove")
     async with site.driver(settings) as driver:
-        node = await driver.claim("server-4", accept="wipe")
-        told = site.ironic.node(node.id)
+        machine_id = await site.claimed(driver, settings, 4)
+        told = site.ironic.node("server-4")
         assert (told["boot_interface"], told["power_interface"]) == ("idrac-redfish-virtual-media", "idrac-redfish")
-        await driver.give_back(f"server-4/{node.id}")
+        with pytest.raises(ProviderError, match=r"is in the state deploy failed: Deploy step deploy.deploy failed"):
+            await driver.boot_installer(machine_id, site.mac(4))  # this BMC is none of Dell's
+        site.rack.do(do="hardware", server="server-4", dell=True)
+        boots = len(site.rack.machines.boots)
+        await driver.boot_installer(machine_id, site.mac(4))
+        assert site.hardware(4)[:2] == ("On", "Cd Continuous")
+        # A disc that is none of CoreOS's is one with iPXE to the lab's firmware.
+        assert [devices[0] for devices in site.rack.machines.boots[boots:]] == ["network"]
+        await driver.boot_disk(machine_id)
+        await driver.restart(machine_id)
+        assert site.rack.machines.boots[-1][0] == "disk"
+        await driver.give_back(machine_id)
+    site.rack.do(do="hardware", server="server-4", dell=False)

@@ -44,11 +44,14 @@ def step(interface: str, name: str, **args: Any) -> dict[str, Any]:
     return {"interface": interface, "step": name, "args": json.dumps(args)}
 
 
+DELETE = step("raid", "delete_configuration")
+
+
 def raid(level: str, *drives: str) -> dict[str, Any]:
-    """The step that makes one volume of these drives, in the place of all that are there."""
+    """The step that makes one volume of these drives."""
     disk = {"size_gb": "MAX", "raid_level": level, "is_root_volume": True, "controller": STORAGE}
     disk |= {"physical_disks": list(drives)}
-    return step("raid", "apply_configuration", raid_config={"logical_disks": [disk]}, delete_existing=True)
+    return step("raid", "apply_configuration", raid_config={"logical_disks": [disk]})
 
 
 def update(component: str, url: str) -> dict[str, Any]:
@@ -108,11 +111,12 @@ async def test_raid_and_firmware_are_done_when_a_server_is_deployed(site: Site) 
     assert (server.volumes(), server.disks()) == ([("RAID1", 4096)], [4096]), "what its installer sees"
     assert rack.system().bios_version == "lab-2.0"
     assert rack.system().bios.attributes["ProcVirtualization"] == "Enabled"
-    assert await server.deployed(raid("0", *server.drives)) is None
+    assert "drives of" in str(await server.deployed(raid("0", *server.drives))), "which are in use"
+    assert await server.deployed(DELETE, raid("0", *server.drives)) is None
     assert (server.volumes(), server.disks()) == ([("RAID0", 8192)], [8192]), "in the place of the other"
     assert await server.deployed() is None
     assert server.volumes() == [("RAID0", 8192)], "nothing is done unasked"
-    assert await server.deployed(step("raid", "delete_configuration")) is None
+    assert await server.deployed(DELETE) is None
     assert (server.volumes(), server.disks()) == ([], [4096, 8192])
 
 
@@ -129,13 +133,13 @@ async def test_a_step_that_fails_is_told_once_and_does_not_boot_the_installer(si
         found = await server.deployed(update("bios", url))
     assert found is not None and "Firmware update failed" in found and "no firmware of this server" in found
     found = await server.deployed(raid("5", *server.drives))
-    assert found is not None and "too few" in found
+    assert found is not None and "of RAID0, RAID1" in found
     assert site.hardware(0)[0] == "Off" and server.volumes() == []
     assert "cd" not in [first for first, *_ in site.rack.machines.boots[boots:]]
 
 
 async def test_steps_that_take_what_is_on_the_disks_want_consent(site: Site) -> None:
-    own = site.server(0, deploySteps=[step("raid", "delete_configuration")])
+    own = site.server(0, deploySteps=[DELETE])
     found = await refused(site, site.settings({"server-0": own}), "server-0")
     assert "server-0: the deploy steps raid.delete_configuration take what is on its disks" in found
     assert site.ironic.client.get("/v1/nodes/server-0").status_code == 404, "not even enrolled"

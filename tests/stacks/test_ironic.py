@@ -131,7 +131,7 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({"platform__deploySteps": [{**_FIRMWARE, "interface": "raid"}]}, "platform.deploySteps[0].step",
          "raid has no deploy step update"),
         ({"platform__deploySteps": [_BIOS]}, "platform.deploySteps[0].interface", "raid"),
-        ({"platform__servers__1__boot": "disc"}, "platform.servers[1].boot", "the driver redfish boots discs"),
+        ({"platform__servers__1__boot": "network"}, "platform.servers[1].boot", "the driver redfish boots discs"),
         ({"platform__servers__2__boot": "network", "artifacts": _MATCHBOX}, "platform.servers[2].boot",
          "artifacts.matchbox hands scripts out"),
     ],
@@ -184,7 +184,8 @@ def test_servers_that_boot_from_the_network_need_no_disc() -> None:
     (provider,) = recorder.of("pulumi:providers:metal-ipi")
     section = json.loads(plain(provider.inputs["ironic"]))
     assert "liveIso" not in section
-    worker, taken = (server for server in tree["platform"]["servers"] if server["name"] in ("worker-0", "worker-4"))
+    by_name = {server["name"]: server for server in tree["platform"]["servers"]}
+    worker, taken = by_name["worker-0"], by_name["worker-4"]
     account = {"username": "ipi", "password": SECRET}
     assert section["servers"]["worker-4"] == {"node": "u4", "boot": "network", "mac": taken["mac"]}
     assert section["servers"]["worker-0"] == {

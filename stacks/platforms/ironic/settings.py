@@ -143,7 +143,7 @@ class Server(listed.Server):
             raise wrong("driver stands beside node or traits", "enrol the server, or take one that Ironic has")
         if self.driver is not None and self.boot is not None:
             raise wrong(
-                f"the driver {self.driver} boots {'the network' if self.by_network else 'discs'}",
+                f"the driver {self.driver} boots {'the network' if self.driver == 'ipmi' else 'discs'}",
                 "remove it, or take a server that Ironic has",
                 at="boot",
             )
