@@ -9,23 +9,14 @@ import argparse
 import asyncio
 import logging
 import ssl
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
 import asyncssh
 import uvicorn
 
 from lab.layout import Layout
+from lab.metal_api.wire import Server
 from lab.network import files, plan, upload_keys
-
-
-class _Server(uvicorn.Server):
-    """A server among several in one process: signals are not its business."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
 
 
 class _Login(asyncssh.SSHServer):
@@ -33,9 +24,6 @@ class _Login(asyncssh.SSHServer):
 
     def __init__(self, authorized: asyncssh.SSHKey) -> None:
         self._authorized = authorized
-
-    def begin_auth(self, username: str) -> bool:
-        return True
 
     def public_key_auth_supported(self) -> bool:
         return True
@@ -83,7 +71,7 @@ async def serve(layout: Layout) -> None:
         )
 
     async with await _accept_uploads(layout):
-        servers = (_Server(config(80, tls=False)), _Server(config(443, tls=True)))
+        servers = (Server(config(80, tls=False)), Server(config(443, tls=True)))
         await asyncio.gather(*(server.serve() for server in servers))
 
 

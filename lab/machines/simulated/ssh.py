@@ -36,9 +36,6 @@ class _Server(asyncssh.SSHServer):
         if self._mine is not None:
             self._connections.discard(self._mine)
 
-    def begin_auth(self, username: str) -> bool:
-        return True
-
     def public_key_auth_supported(self) -> bool:
         return True
 

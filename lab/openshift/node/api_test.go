@@ -61,9 +61,7 @@ func shown(t *testing.T, certificate []byte) *tls.ConnectionState {
 
 func (w *small) step() {
 	w.t.Helper()
-	if err := w.loops.step(context.Background()); err != nil {
-		w.t.Fatal(err)
-	}
+	check(w.t, w.loops.step(context.Background()))
 }
 
 // call makes a request with the certificate of that name, none if it is empty.
@@ -72,20 +70,12 @@ func (w *small) call(who, method, path string, in any) (int, kube.Object) {
 	if who == "" {
 		return w.callWith(nil, method, path, in)
 	}
-	pair, err := w.bundle.Pair(who)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return w.callWith(pair.Cert, method, path, in)
+	return w.callWith(must(w.bundle.Pair(who)).Cert, method, path, in)
 }
 
 func (w *small) callWith(certificate []byte, method, path string, in any) (int, kube.Object) {
 	w.t.Helper()
-	data, err := json.Marshal(in)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	request := httptest.NewRequest(method, "https://api"+path, bytes.NewReader(data))
+	request := httptest.NewRequest(method, "https://api"+path, bytes.NewReader(must(json.Marshal(in))))
 	request.TLS = shown(w.t, certificate)
 	recorder := httptest.NewRecorder()
 	w.server.Handler().ServeHTTP(recorder, request)
@@ -97,9 +87,7 @@ func (w *small) callWith(certificate []byte, method, path string, in any) (int, 
 func request(t *testing.T, subject pkix.Name) kube.CSR {
 	t.Helper()
 	key, _, err := cluster.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	der := must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key))
 	return kube.CSR{Metadata: kube.Meta{Name: "csr-a"}, Spec: kube.CSRSpec{
 		SignerName: kube.KubeletSigner, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
@@ -116,11 +104,7 @@ func approved() kube.CSR {
 
 func (w *small) stored(name string) kube.CSR {
 	w.t.Helper()
-	csr, err := fromObject[kube.CSR](get(w.t, w.server.store, kube.CSRs+"/"+name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return csr
+	return must(fromObject[kube.CSR](get(w.t, w.server.store, kube.CSRs+"/"+name)))
 }
 
 // join takes a node through its request and returns its certificate.

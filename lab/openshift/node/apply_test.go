@@ -5,7 +5,6 @@ import (
 	"context"
 	"log"
 	"net/http"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -207,14 +206,11 @@ func TestApplyEndsWithItsContext(t *testing.T) {
 }
 
 func TestOnlyNeededDefinitionsAreApplied(t *testing.T) {
-	objects, err := parseObjects([]byte(thingDefinition + "---" + strings.ReplaceAll(strings.ReplaceAll(thingDefinition, "Thing", "Other"), "things", "others") + `---
+	objects := must(parseObjects([]byte(thingDefinition + "---" + strings.ReplaceAll(strings.ReplaceAll(thingDefinition, "Thing", "Other"), "things", "others") + `---
 apiVersion: lab.test/v1
 kind: Thing
 metadata: {name: one}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))
 	var left []string
 	for _, object := range needed(objects) {
 		left = append(left, describe(object))
@@ -230,9 +226,7 @@ func TestOneObjectIsMadeOfEachManifest(t *testing.T) {
 		"a.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: one}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: two}\n",
 		"b.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "three"}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(directory, name), text, 0o600)
 	}
 	paths := []string{filepath.Join(directory, "a.yaml"), filepath.Join(directory, "b.json")}
 	names := []string{}
@@ -242,9 +236,7 @@ func TestOneObjectIsMadeOfEachManifest(t *testing.T) {
 	if want := []string{"Namespace one", "ConfigMap three"}; !slices.Equal(names, want) {
 		t.Fatalf("%v, not %v", names, want)
 	}
-	if err := os.WriteFile(paths[0], []byte("---\n# nothing\n---\nkind: Pod\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, paths[0], "---\n# nothing\n---\nkind: Pod\n", 0o600)
 	if _, err := readObjects(paths, parseManifest); err == nil || !strings.Contains(err.Error(), "a.yaml") {
 		t.Fatalf("an empty document is %v", err)
 	}

@@ -37,10 +37,7 @@ func finished(root, stage string) bool {
 // finish leaves behind, as bootkube.sh does, that the machine is past that stage.
 func finish(root, stage string) error {
 	path := filepath.Join(root, assetDirectory, stage+".done")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // the stand-in's machines have no such directory
-		return err
-	}
-	return os.WriteFile(path, nil, 0o644)
+	return replaceFile(path, nil, 0o644) // the stand-in's machines have no such directory
 }
 
 // assetsHello is what the machine with the real installer's files tells the lab's service: those of them that an API

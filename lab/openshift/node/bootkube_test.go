@@ -68,14 +68,9 @@ func archive(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var data bytes.Buffer
 	writer := tar.NewWriter(&data)
-	for name, text := range files {
-		err := writer.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))})
-		if err == nil {
-			_, err = writer.Write([]byte(text))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range slices.Sorted(maps.Keys(files)) { // the same bytes each time: images are named by their digest
+		check(t, writer.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name]))}))
+		must(writer.Write([]byte(files[name])))
 	}
 	check(t, writer.Close())
 	return data.Bytes()
@@ -213,13 +208,10 @@ func (s *site) controlPlane(t *testing.T) {
 	t.Cleanup(cancel)
 	for name, address := range map[string]string{"master0": firstAddress, "master1": secondAddress} {
 		check(t, relay(ctx, net.JoinHostPort(address, apiPort), s.server))
-		node, err := toObject(kube.Node{Kind: "Node", Metadata: kube.Meta{Name: name, Labels: map[string]string{controlPlane: ""}}, Status: kube.NodeStatus{
+		node := must(toObject(kube.Node{Kind: "Node", Metadata: kube.Meta{Name: name, Labels: map[string]string{controlPlane: ""}}, Status: kube.NodeStatus{
 			Addresses:  []kube.NodeAddress{{Type: "InternalIP", Address: address}},
 			Conditions: []kube.Condition{{Type: "Ready", Status: "True", LastHeartbeatTime: kube.Time(time.Now().Add(time.Minute))}},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))
 		s.api.set(kube.Nodes+"/"+name, node)
 	}
 }

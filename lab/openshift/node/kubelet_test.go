@@ -362,10 +362,7 @@ func TestARequestThatIsForgottenIsMadeAgain(t *testing.T) {
 
 func TestANodeOfBothFamiliesHasBothAddresses(t *testing.T) {
 	both := &agent{name: "n", network: kube.Network{Source: "127.0.0.9", SourceIPv6: "2001:db8::9"}, now: time.Now, bothFamilies: true}
-	node, err := both.node()
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must(both.node())
 	wanted := []kube.NodeAddress{{Type: "InternalIP", Address: "127.0.0.9"}, {Type: "InternalIP", Address: "2001:db8::9"}, {Type: "Hostname", Address: "n"}}
 	if !slices.Equal(node.Status.Addresses, wanted) {
 		t.Errorf("%v", node.Status.Addresses)

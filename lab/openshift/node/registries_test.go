@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,9 +49,7 @@ func mirrorOf(t *testing.T, files map[string]string) (host, digest string, autho
 	image = must(mutate.Config(image, v1.Config{Entrypoint: []string{"run"}}))
 	from := &registries{accounts: map[string]string{host: base64.StdEncoding.EncodeToString([]byte(secret419))}}
 	reference := must(name.NewTag(host + "/mirror/release:latest"))
-	if err := remote.Write(reference, image, remote.WithAuth(from.account(host)), remote.WithTransport(server.Client().Transport)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, remote.Write(reference, image, remote.WithAuth(from.account(host)), remote.WithTransport(server.Client().Transport)))
 	return host, must(image.Digest()).String(), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
@@ -61,13 +58,7 @@ func toldMachine(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for path, text := range files {
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(root, path), text, 0o600)
 	}
 	return root
 }
@@ -82,10 +73,7 @@ func TestAnImageByDigestIsPulledFromTheMirror(t *testing.T) {
 	}
 	ctx, wanted := context.Background(), source419+"@"+digest
 	root := toldMachine(t, files)
-	it, err := pull(ctx, root, wanted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	it := must(pull(ctx, root, wanted))
 	program, err := it.program(ctx, "")
 	if err != nil || program != "/usr/bin/run" || readOr(filepath.Join(it.root, "etc/told"), "") != "hello" {
 		t.Fatal(program, err)

@@ -16,12 +16,7 @@ from tests.lab.metal_api.harness import API, World, world
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def lab(tmp_path: Path, anyio_backend: str) -> AsyncGenerator[World, None]:
+async def lab(tmp_path: Path) -> AsyncGenerator[World, None]:
     async with world(tmp_path) as made:
         if DESCRIPTION.is_file():
             made.client.event_hooks["response"].append(_judge)

@@ -9,7 +9,6 @@ import pytest
 
 from tests.lab.metal_api.harness import API, IDENTITY, PROJECT, PUBLIC_KEY, World
 
-pytestmark = pytest.mark.anyio
 KEYS = f"{PROJECT}/api-keys"
 
 

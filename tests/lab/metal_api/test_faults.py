@@ -11,8 +11,6 @@ import pytest
 from lab.metal_api import faults
 from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World, on_loopback
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_status_strikes_as_often_as_it_was_told(lab: World) -> None:
     fault = {"kind": "status", "status": 429, "count": 2, "match": {"method": "POST", "path": "/devices$"}}

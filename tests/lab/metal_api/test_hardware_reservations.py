@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.lab.metal_api.harness import IDENTITY, ORDER, PROJECT, World
 
-pytestmark = pytest.mark.anyio
 RESERVATIONS = f"{PROJECT}/hardware-reservations"
 NEXT = {"hardware_reservation_id": "next-available"}
 NONE = "No hardware reservation for c3.small.x86 is available in lab1, lab2"

@@ -10,8 +10,6 @@ import pytest
 from lab.metal_api.devices import set_state
 from tests.lab.metal_api.harness import PROJECT, PUBLIC_KEY, SAVED, World, world
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_a_device_is_active_when_its_script_was_served(lab: World) -> None:
     device = await lab.order()

@@ -6,8 +6,6 @@ import pytest
 
 from tests.lab.metal_api.harness import PROJECT, PUBLIC_KEY, World
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_metadata_has_every_field_afterburn_insists_on(lab: World) -> None:
     """The fields of PacketData and below in Afterburn's src/providers/packet/mod.rs."""

@@ -12,7 +12,6 @@ from lab.metal_api.routing import BgpConfig, BgpSession
 from lab.network.bgp import Peer, Routes, Seen
 from tests.lab.metal_api.harness import API, PROJECT, World, world
 
-pytestmark = pytest.mark.anyio
 BGP: dict[str, Any] = {"deployment_type": "local", "asn": 65000, "md5": "Secret1234"}
 BLOCK: dict[str, Any] = {"type": "public_ipv4", "quantity": 4, "metro": "lb"}
 BLOCKS, CONFIG = f"{PROJECT}/ips", f"{PROJECT}/bgp-configs"

@@ -10,7 +10,6 @@ import pytest
 from lab.metal_api.ordering import UNSUPPORTED
 from tests.lab.metal_api.harness import API, ORDER, PROJECT, PUBLIC_KEY, World
 
-pytestmark = pytest.mark.anyio
 IPV4 = {"address_family": 4}
 PRIVATE = {"address_family": 4, "public": False}
 END = "has no provisionable c3.small.x86 servers matching your criteria"

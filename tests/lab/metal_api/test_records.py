@@ -133,7 +133,6 @@ def test_a_journal_that_has_grown_is_written_anew(tmp_path: Path) -> None:
     assert read(tmp_path / "saved")["tests_things"]["a"]["owner"] == "39" * 50_000
 
 
-@pytest.mark.anyio
 async def test_every_kind_of_record_comes_back(tmp_path: Path) -> None:
     """The account as a whole, after orders and settings of every service."""
     async with world(tmp_path) as lab:

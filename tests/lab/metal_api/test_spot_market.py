@@ -11,7 +11,6 @@ from lab.metal_api import ordering
 from lab.metal_api.spot_market import AGAIN, SpotMarketRequest
 from tests.lab.metal_api.harness import API, ORDER, PROJECT, PUBLIC_KEY, World, world
 
-pytestmark = pytest.mark.anyio
 REQUESTS = f"{PROJECT}/spot-market-requests"
 PRICES = f"{API}/market/spot/prices"
 PARAMETERS = {key: value for key, value in ORDER.items() if key != "metro"}

@@ -12,7 +12,6 @@ from lab.metal_api.addresses import Reservation
 from lab.metal_api.exceptions import NotFound
 from tests.lab.metal_api.harness import API, PROJECT, World, world
 
-pytestmark = pytest.mark.anyio
 NETWORKS = f"{PROJECT}/virtual-networks"
 GATEWAYS = f"{PROJECT}/metal-gateways"
 NOWHERE = "33333333-3333-4333-8333-333333333333"
@@ -39,15 +38,6 @@ async def batch(lab: World, bond: str, *wanted: dict[str, Any]) -> dict[str, Any
 async def on(lab: World, bond: str) -> list[int]:
     """The numbers of the VLANs on a bond."""
     return [each["vxlan"] for each in (await lab.get(bond, include="virtual_networks"))["virtual_networks"]]
-
-
-async def test_a_vlan_lives_and_goes(lab: World) -> None:
-    network = await vlan(lab, description="storage", tags=["a"])
-    assert (network["vxlan"], network["metro_code"], network["instances"]) == (1000, "lb", [])
-    assert (network["description"], network["tags"]) == ("storage", ["a"])
-    assert [entry["id"] for entry in (await lab.get(NETWORKS))["virtual_networks"]] == [network["id"]]
-    await lab.delete(network["href"])
-    await lab.get(network["href"], status=404)
 
 
 async def test_numbers_are_the_projects_own_in_every_metro(lab: World) -> None:

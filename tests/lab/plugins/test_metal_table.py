@@ -224,11 +224,6 @@ async def test_differences_are_those_of_the_official_plugin(kind: str, change: J
     assert await resource.diff(STATES[kind], wanted, ignored) == {}
 
 
-async def test_a_device_that_failed_is_replaced() -> None:
-    found = await (await driver()).diff({**STATES["Device"], "state": "failed"}, INPUTS["Device"])
-    assert found == {"state": "UPDATE_REPLACE"}
-
-
 @pytest.mark.parametrize(
     ("kind", "given", "wrong"),
     [

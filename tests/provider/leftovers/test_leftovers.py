@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
 import httpx
@@ -70,28 +69,21 @@ class Project:
         settings = MetalSettings(auth_token="token", endpoint="https://api.equinix.com/metal/v1")
         return MetalClient(settings, timeout=1, transport=httpx.MockTransport(self.answer))
 
-    def found(self, project: str = "p") -> list[Resource]:
-        return self.looked(project).ours
+    async def found(self) -> list[Resource]:
+        return (await self.looked()).ours
 
-    def looked(self, project: str = "p") -> inventory.Inventory:
-        async def run() -> inventory.Inventory:
-            async with self.client() as client:
-                return await inventory.inventory(client, project)
+    async def looked(self, project: str = "p") -> inventory.Inventory:
+        async with self.client() as client:
+            return await inventory.inventory(client, project)
 
-        return asyncio.run(run())
-
-    def remove(self, targets: Iterable[Target], patience: float = 5) -> tuple[bool, dict[str, str]]:
+    async def remove(self, targets: Iterable[Target], patience: float = 5) -> tuple[bool, dict[str, str]]:
         told: dict[str, str] = {}
 
-        async def run() -> bool:
-            async with self.client() as client:
+        def tell(target: Target, why: str) -> None:
+            told[target.id] = why
 
-                def tell(target: Target, why: str) -> None:
-                    told[target.id] = why
-
-                return await removal.remove(client, targets, tell, patience=patience)
-
-        return asyncio.run(run()), told
+        async with self.client() as client:
+            return await removal.remove(client, targets, tell, patience=patience), told
 
 
 def test_marks() -> None:
@@ -140,8 +132,8 @@ def full() -> Project:
     )
 
 
-def test_everything_of_ours_is_found_and_nothing_else() -> None:
-    found = full().found()
+async def test_everything_of_ours_is_found_and_nothing_else() -> None:
+    found = await full().found()
     assert [(each.kind, each.id, each.name) for each in found] == [
         ("machine", "d", "w"),
         ("machine", "d-spot", "s"),
@@ -157,14 +149,14 @@ def test_everything_of_ours_is_found_and_nothing_else() -> None:
     ]
     assert {(each.marks["stack"], each.marks["cluster"]) for each in found} == {("t", "c.test")}
     assert (found[0].created, found[0].state, found[1].created) == ("2026-06-01T00:00:00Z", "active", None)
-    assert full().looked().others == 8
-    assert full().looked("gone") == inventory.Inventory(ours=[], others=0)
+    assert (await full().looked()).others == 8
+    assert await full().looked("gone") == inventory.Inventory(ours=[], others=0)
 
 
-def test_what_others_need_goes_last() -> None:
+async def test_what_others_need_goes_last() -> None:
     project = full()
-    targets = [Target(kind=each.kind, id=each.id) for each in reversed(project.found())]
-    clean, told = project.remove([Target(kind=PROJECT, id="p"), *targets])
+    targets = [Target(kind=each.kind, id=each.id) for each in reversed(await project.found())]
+    clean, told = await project.remove([Target(kind=PROJECT, id="p"), *targets])
     assert clean and set(told.values()) == {""}
     assert project.deleted == [
         "spot-market-requests/s-by-machine?force_termination=true",
@@ -182,46 +174,46 @@ def test_what_others_need_goes_last() -> None:
     ]
 
 
-def test_what_is_busy_is_asked_for_again_and_what_lingers_is_waited_for() -> None:
+async def test_what_is_busy_is_asked_for_again_and_what_lingers_is_waited_for() -> None:
     project = full()
     project.busy, project.lingering = {"d": 2, "v": 1}, {"d": 2, "g": 1}
     targets = [Target(kind="machine", id="d"), Target(kind="gateway", id="g"), Target(kind="VLAN", id="v")]
-    assert project.remove(targets) == (True, {"d": "", "g": "", "v": ""})
+    assert await project.remove(targets) == (True, {"d": "", "g": "", "v": ""})
 
 
 @pytest.mark.parametrize(("busy", "why"), [({"d": 99}, "it is in use"), ({}, "it was deleted, and is still there")])
-def test_what_does_not_go_is_told_and_the_rest_goes(busy: dict[str, int], why: str) -> None:
+async def test_what_does_not_go_is_told_and_the_rest_goes(busy: dict[str, int], why: str) -> None:
     project = full()
     project.busy, project.lingering = busy, {"d": 99}
-    clean, told = project.remove([Target(kind="machine", id="d"), Target(kind="SSH key", id="k")], patience=0.3)
+    clean, told = await project.remove([Target(kind="machine", id="d"), Target(kind="SSH key", id="k")], patience=0.3)
     assert not clean and told["d"].endswith(f"does not delete it for 0.3 s: {why}") and told["k"] == ""
 
 
 @pytest.mark.parametrize("kind", removal.ORDER)
-def test_a_token_that_may_not_delete_deletes_nothing(kind: str) -> None:
+async def test_a_token_that_may_not_delete_deletes_nothing(kind: str) -> None:
     project = full()
     project.forbidden["DELETE"], project.lingering = {"d"}, {"d": 99}
-    clean, told = project.remove([Target(kind=kind, id="d"), Target(kind="SSH key", id="k")])
+    clean, told = await project.remove([Target(kind=kind, id="d"), Target(kind="SSH key", id="k")])
     assert not clean and told["k"] == ""
     assert "the API token may not do this: it needs to read and write the project" in told["d"]
 
 
-def test_a_gateway_that_may_not_be_looked_at_is_not_gone() -> None:
+async def test_a_gateway_that_may_not_be_looked_at_is_not_gone() -> None:
     project = full()
     project.forbidden["GET"] = {"g"}
-    clean, told = project.remove([Target(kind="gateway", id="g")])
+    clean, told = await project.remove([Target(kind="gateway", id="g")])
     assert not clean and "(HTTP 403)" in told["g"]
 
 
-def test_a_machine_that_metal_removed_itself_is_gone_when_no_project_lists_it() -> None:
+async def test_a_machine_that_metal_removed_itself_is_gone_when_no_project_lists_it() -> None:
     project = full()
     project.forbidden = {"GET": {"d"}, "DELETE": {"d"}}
-    clean, told = project.remove([Target(kind="machine", id="d")])
+    clean, told = await project.remove([Target(kind="machine", id="d")])
     assert not clean and "(HTTP 403)" in told["d"], "it is listed"
     project.reaches = []
-    assert not project.remove([Target(kind="machine", id="d")])[0], "nobody can tell"
+    assert not (await project.remove([Target(kind="machine", id="d")]))[0], "nobody can tell"
     project.reaches = [{"id": "p", "devices": [{"href": "/metal/v1/devices/other"}]}]
-    assert project.remove([Target(kind="machine", id="d")]) == (True, {"d": ""})
+    assert await project.remove([Target(kind="machine", id="d")]) == (True, {"d": ""})
 
 
 def test_everything_that_is_listed_has_its_turn_to_be_deleted() -> None:
