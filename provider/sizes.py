@@ -25,6 +25,9 @@ GIB = 1024
 """In MiB."""
 _NODE_IMAGE_MINOR = 19
 """The first 4.x whose bootstrap pulls the node image."""
+DISK_GB = 100
+"""The least size of the disk that a machine is installed to, in 10^9 bytes: documented, and what the assisted installer
+asks for (openshift/assisted-service, data/default_hw_requirements.json)."""
 LIVE_MIB = 19 * GIB
 """Memory of a machine that forms a cluster in its live system."""
 LOCAL_VM_MIB = 24 * GIB
