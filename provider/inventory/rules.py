@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from metal_ipi.provider import sizes
 from metal_ipi.provider.inventory import disks
 from metal_ipi.provider.inventory.facts import Hardware
 from metal_ipi.provider.preflight.findings import Finding, error, warning
+from metal_ipi.provider.sizes import Least
 
 CARDS = "cards"
 _CLOCK = timedelta(seconds=300)
@@ -40,6 +40,8 @@ class Host:
     told: Hardware
     architecture: str
     """`x86_64` or `aarch64`."""
+    least: Least
+    """What it needs at least."""
     macs: Sequence[str] = ()
     """Of the cards that the stack names."""
     device: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -91,8 +93,10 @@ def _disks(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         names = ", ".join(disk.name for disk in choice.certain)
         what = f"several disks meet the rules for the disk to install to ({wanted}), and one must be left: {names}"
         yield warning(what, f"{remedy}, unless its operating system does not see all of them")
-    elif all(disk.size_bytes is not None and disk.size_bytes < sizes.DISK_GB * 10**9 for disk in choice.all):
-        what = f"the disk to install to has less than the {sizes.DISK_GB} GB that OpenShift's documentation asks for"
+    elif all(disk.size_bytes is not None and disk.size_bytes < host.least.disk_gb * 10**9 for disk in choice.all):
+        what = (
+            f"the disk to install to has less than the {host.least.disk_gb} GB that OpenShift's documentation asks for"
+        )
         yield error(f"{what}: {'; '.join(map(str, choice.all))}", f"{remedy}, or put in a larger one")
 
 

@@ -111,10 +111,11 @@ def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Fi
         yield warning(what, "expect it to be slow, or take another machine")
 
 
-def _disk_size(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
+def _disk_size(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     disk = machine.facts.disk
-    if disk.size < sizes.DISK_GB * 10**9:
-        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {sizes.DISK_GB} GB"
+    needs = sizes.least(cluster.role, cluster.release, live=False, alone=cluster.alone).disk_gb
+    if disk.size < needs * 10**9:
+        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {needs} GB"
         yield error(what, "choose another disk by boot.install.device, or put in a larger one")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from metal_ipi.provider import sizes
 from metal_ipi.provider.inventory import disks, rules, table
 from metal_ipi.provider.inventory.facts import Card, Disk, Drive, Hardware, Part
 from metal_ipi.provider.inventory.rules import Host
@@ -37,8 +38,15 @@ WELL = Hardware(
     drives=[Drive(name="Cd")],
     firmware={"BIOS": "1.0"},
 )
+LEAST = sizes.least("worker", "4.19.0", live=False)
 HOST = Host(
-    name="worker-0", told=WELL, architecture="x86_64", macs=[MAC.upper()], device={"smallest": True}, boot_method="pxe"
+    name="worker-0",
+    told=WELL,
+    architecture="x86_64",
+    least=LEAST,
+    macs=[MAC.upper()],
+    device={"smallest": True},
+    boot_method="pxe",
 )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from metal_ipi.provider import sizes
 from metal_ipi.provider.inventory import rules, table
 from metal_ipi.provider.inventory.facts import Hardware
 from metal_ipi.provider.inventory.rules import Host
@@ -33,6 +34,7 @@ def _host(subject: Subject, server: Server, told: Hardware) -> Host:
         name=server.name,
         told=told,
         architecture=subject.plan.architecture,
+        least=sizes.least(server.role, subject.plan.version or "", live=server.live),
         macs=server.macs,
         device=server.device,
         tpm2=server.tpm2,
