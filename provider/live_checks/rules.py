@@ -113,7 +113,7 @@ def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Fi
 
 def _disk_size(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     disk = machine.facts.disk
-    needs = sizes.least(cluster.role, cluster.release, live=False, alone=cluster.alone).disk_gb
+    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone).disk_gb
     if disk.size < needs * 10**9:
         what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {needs} GB"
         yield error(what, "choose another disk by boot.install.device, or put in a larger one")

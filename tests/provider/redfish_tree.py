@@ -39,9 +39,9 @@ class Tree:
     """Paths that take no query parameters."""
     asked: list[str] = field(default_factory=list[str])
 
-    def get(self, path: str = "", **_: Any) -> Answer:
+    def get(self, path: str = "", **__: Any) -> Answer:
         self.asked.append(path)
-        path, _, query = path.rstrip("/").partition("?")
+        path, _mark, query = path.rstrip("/").partition("?")
         found = self.documents.get(path)
         if found is None or (query and path in self.refuses_queries):
             raise exceptions.HTTPError("GET", path, Answer({}, 400 if found else 404))

@@ -84,7 +84,8 @@ def test_dell() -> None:
     assert (found.manufacturer, found.uuid) == ("Dell Inc.", "4c4c4544-0044-4a10-8036-b2c04f4d3533")
     assert (found.architecture, found.memory_mib, found.cpus) == ("x86_64", 256 * 1024, 64)
     assert found.cards == [Card(mac=MAC, link="up"), Card(mac=OTHER, link="down")]
-    volume, disk = found.disks or ()
+    volume, disk = found.disks or [None, None]
+    assert volume is not None and disk is not None
     assert volume == Disk(name="VD 0", size_bytes=240057409536, raid="RAID1"), "its disks are no system's to see"
     assert (disk.serial, disk.vendor, disk.wwns) == (" WFK123 ", "SEAGATE", ["5000c500abcdef01"])
     assert (found.boot_mode, found.boot_modes, found.secure_boot) == ("uefi", ["bios", "uefi"], False)

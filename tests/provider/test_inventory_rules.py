@@ -149,9 +149,12 @@ def test_two_that_are_one(told: dict[str, Any], level: str, words: str) -> None:
 
 @pytest.mark.parametrize("serial", ["Default string", "To be filled by O.E.M.", "0123456789", "00000000", None])
 def test_numbers_that_nobody_gave_make_no_twins(serial: str | None) -> None:
-    nobody = {"uuid": "00000000-0000-0000-0000-000000000000", "serial": serial}
+    nobody: dict[str, Any] = {"uuid": "00000000-0000-0000-0000-000000000000", "serial": serial}
     other = {"macs": [OTHER]}
-    assert said(host(**nobody, cards=[Card(mac=MAC)]), host("w", wanted=other, **nobody, cards=[Card(mac=OTHER)])) == []
+    assert (
+        said(host("v", **nobody, cards=[Card(mac=MAC)]), host("w", wanted=other, **nobody, cards=[Card(mac=OTHER)]))
+        == []
+    )
 
 
 VOLUME = Disk(name="volume", size_bytes=480 * 10**9, raid="RAID1")
