@@ -104,6 +104,12 @@ def _add_rack(commands: dict[str, argparse.ArgumentParser]) -> None:
     power.add_argument("--seconds", type=float, help=f"how long a loss lasts (default: {names.LOSS_SECONDS:g})")
     hardware.add_argument("--memory", type=float, metavar="GIB", help="0: the BMC does not tell", dest="memory_gib")
     hardware.add_argument("--cpus", type=int)
+    hardware.add_argument("--disk", type=float, metavar="GIB", help="the first; 0: as at first", dest="disk_gib")
+    hardware.add_argument("--tpm", choices=names.TPMS)
+    hardware.add_argument("--link", choices=("up", "down"), help="of the first network card")
+    health = "of a part: system, processor, memory, disk or power supply; OK, Warning or Critical"
+    hardware.add_argument("--health", metavar="PART=HEALTH", help=health)
+    hardware.add_argument("--same-as", metavar="SERVER", help="whose UUID and serial number it tells; itself: its own")
     hardware.add_argument("--secure-boot", choices=("on", "off"), help="from the next start on; on: in UEFI mode")
     fault.add_argument("kind", choices=names.FAULTS)
     fault.add_argument("--seconds", type=float)
@@ -120,6 +126,11 @@ def _ask_rack(arguments: argparse.Namespace) -> int:
     command = {"rack": "servers", "clear-faults": "clear"}.get(arguments.name, arguments.name)
     if command == "hardware" and given["secure_boot"] is not None:
         given["secure_boot"] = given["secure_boot"] == "on"
+    if command == "hardware" and given["link"] is not None:
+        given["link"] = given["link"] == "up"
+    if command == "hardware" and given["health"] is not None:
+        part, _, health = given["health"].partition("=")
+        given["health"] = {part: health}
     if command == "fault":
         server = given.pop("server")
         given = {"server": server, "fault": given}

@@ -80,6 +80,8 @@ class BmcSettings(Inputs):
     """What the image of `live-iso` is made of."""
     secure_boot: Annotated[str, one_of("check", "ignore")] = "check"
     """`ignore`: what boots is signed for its firmware, although Secure Boot is on."""
+    cards: Annotated[str, one_of("check", "ignore")] = "check"
+    """`ignore`: the server has the network card that is named, although its BMC does not list it."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:

@@ -50,7 +50,7 @@ class RedfishMachine(ResourceType):
         given = RedfishMachineArgs.read(inputs)
         await context.status.live(f"looking at {given.server}")
         async with _open(context, given) as driver:
-            found = await driver.inventory(given.server)
+            found = await driver.inventory(given.server, macs=[given.mac])
         await self._check(context, found, given)
         found.check_free(accept=given.accept)
         secure_boot.refuse(found.where, found.secure_boot, context.settings.need_bmc(given.server))
@@ -92,7 +92,7 @@ class RedfishMachine(ResourceType):
             )
 
     async def _check(self, context: Context, found: Inventory, given: RedfishMachineArgs) -> None:
-        found.check_mac(given.mac)
+        found.check_mac(given.mac, context.settings.need_bmc(given.server))
         minimum = given.minimum_memory_mib or 0
         if found.memory_mib is not None and found.memory_mib < minimum:
             raise InvalidInputs(
@@ -113,8 +113,9 @@ def _open(context: Context, given: RedfishMachineArgs) -> Redfish:
 
 async def _look(context: Context, old: Values) -> Inventory:
     machine = MachineId.parse(old["machineId"])
-    async with _open(context, RedfishMachineArgs.of_state(old)) as driver:
-        return await driver.inventory(machine.server, machine.identity)
+    given = RedfishMachineArgs.of_state(old)
+    async with _open(context, given) as driver:
+        return await driver.inventory(machine.server, machine.identity, macs=[given.mac])
 
 
 def _outputs(machine_id: str, found: Inventory, inputs: Values) -> Values:

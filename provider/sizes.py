@@ -25,6 +25,9 @@ GIB = 1024
 """In MiB."""
 _NODE_IMAGE_MINOR = 19
 """The first 4.x whose bootstrap pulls the node image."""
+_DISK_GB, _ARBITER_DISK_GB = 100, 50
+"""Documented, and what the assisted installer asks for (openshift/assisted-service,
+data/default_hw_requirements.json)."""
 LIVE_MIB = 19 * GIB
 """Memory of a machine that forms a cluster in its live system."""
 LOCAL_VM_MIB = 24 * GIB
@@ -46,6 +49,8 @@ class Least:
     """Why so much, for people."""
     cpus: int
     """As OpenShift's documentation counts them: cores, or threads where there are several to a core."""
+    disk_gb: int
+    """The size of the disk that it is installed to, in 10^9 bytes."""
 
 
 def least(role: str, release: str, *, live: bool, alone: bool = False) -> Least:
@@ -63,7 +68,8 @@ def least(role: str, release: str, *, live: bool, alone: bool = False) -> Least:
         memory, cpus = max(memory, 16 * GIB), max(cpus, 4)
         if _minor(release) >= _NODE_IMAGE_MINOR:
             memory, source = LIVE_MIB, _LIVE
-    return Least(memory_mib=memory, memory_source=source, cpus=cpus)
+    disk = _ARBITER_DISK_GB if role == "arbiter" else _DISK_GB
+    return Least(memory_mib=memory, memory_source=source, cpus=cpus, disk_gb=disk)
 
 
 def _minor(release: str) -> int:

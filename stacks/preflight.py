@@ -36,6 +36,7 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
             for each in (settings.install_config.image_digest_sources if settings.asks_registries else ())
         ),
         excused=settings.preflight.excused,
+        overrides={str(name): why for name, why in settings.preflight.overrides.items()},
     )
     return facility(settings).checked(checked, boot)
 

@@ -15,6 +15,8 @@ from tools.state import PREFLIGHT, Deployment
 
 _COMMAND = (sys.executable, "-m", "metal_ipi.provider.preflight")
 _STYLES = {"error": "red", "warning": "yellow"}
+_FURTHER = " " * 9
+"""What further lines of a finding begin with."""
 
 
 def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen) -> None:
@@ -34,7 +36,8 @@ def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen
     )
     style = ""
     for line in done.stdout.splitlines():
-        style = _STYLES.get(line.partition(" ")[0], "" if not line.startswith(" ") else style)
+        level = next(iter(line.split(maxsplit=1)), "")
+        style = _STYLES.get(level, style if line.startswith(_FURTHER) else "")
         screen.line(line, style)
     if done.returncode == 1 and done.stdout:
         raise RunFailed(f"preflight of stack '{stack}': it must not be brought up yet")

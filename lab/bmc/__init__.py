@@ -5,6 +5,8 @@
     driver       sushy-tools' systems driver, over a server
     application  sushy-tools' Redfish application, one per BMC
     redfish      what real BMCs say beside it, added around the application
+    told         what it tells of the server's parts
+    inventory    what of that is the server's hardware
     sessions     logins
     names        what can be asked of it
     faults       misbehaviour by request

@@ -3,9 +3,11 @@
     {"do": "servers"}                                          power, boots and faults of every server
     {"do": "power", "server": NAME, "to": TO, "seconds": N}    off, on, cycle, shutdown, loss (N seconds), bmc-reboot
     {"do": "boot", "server": NAME, "target": T, "enabled": E}  the boot source override, in Redfish's words
-    {"do": "hardware", "server": NAME, "memory_gib": N, "cpus": N, "secure_boot": B, "raid_on_reset": B, "dell": B}
-        what its BMC tells, whether Secure Boot is on (in UEFI mode then), whether volumes change when the server
-        restarts, and whether it is an iDRAC; what is not given stays; 0 GiB: it does not tell
+    {"do": "hardware", "server": NAME, "memory_gib": N, "cpus": N, "disk_gib": N, "tpm": T, "link": B,
+     "health": {PART: HEALTH}, "same_as": NAME, "secure_boot": B, "raid_on_reset": B, "dell": B}
+        what its BMC tells (lab.bmc.told.Told), whether Secure Boot is on (in UEFI mode then), whether volumes change
+        when the server restarts, and whether it is an iDRAC; what is not given stays; 0 GiB of memory: it does not
+        tell; 0 GiB of disk: as at first; `same_as`: whose UUID and serial number it tells
     {"do": "fault", "server": NAME, "fault": {"kind": ...}}    see lab.bmc.faults
     {"do": "clear", "server": NAME}                            no faults any more
 `server` may be `all`.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +103,7 @@ class Control:
                 bmc.server.set_override(wanted)
         elif kind == "hardware":
             for bmc in chosen:
-                _set_hardware(bmc, request)
+                self._set_hardware(bmc, request)
         elif kind == "power":
             seconds = float(request.get("seconds") or LOSS_SECONDS)
             await asyncio.gather(*(_power(bmc, str(request.get("to")), seconds) for bmc in chosen))
@@ -108,28 +111,32 @@ class Control:
             raise Refused(f"do: {kind!r} is not one of servers, power, boot, hardware, fault, clear")
         return {bmc.identity.name: await _shown(bmc) for bmc in chosen}
 
+    def _set_hardware(self, bmc: Bmc, request: dict[str, Any]) -> None:
+        given = {key: value for key, value in request.items() if value is not None}
+        changes = {key: given[key] for key in ("tpm", "link") if key in given}
+        changes["health"] = {**bmc.server.settings.told.health, **given.get("health", {})}
+        changes |= {key: float(given[key]) or None for key in ("memory_gib", "disk_gib") if key in given}
+        if "cpus" in given:
+            changes["cpus"] = int(given["cpus"])
+        if "same_as" in given:
+            (other,) = self._chosen(str(given["same_as"]))
+            changes |= {"uuid": other.identity.uuid, "serial": other.identity.serial}
+        bmc.server.set_told(**changes)
+        work = bmc.server.settings.work
+        bmc.server.set_kind(
+            raid_on_reset=bool(given.get("raid_on_reset", work.on_reset)),
+            dell=bool(given.get("dell", bmc.server.settings.dell)),
+        )
+        if "secure_boot" in given:
+            if given["secure_boot"]:
+                bmc.server.set_mode("UEFI")
+            bmc.server.set_secure_boot(bool(given["secure_boot"]))
+
     def _chosen(self, name: str) -> list[Bmc]:
         bmcs = self._rack.bmcs
         if name != "all" and name not in bmcs:
             raise Refused(f"there is no {name}; there are {', '.join(bmcs)}, or all")
         return list(bmcs.values()) if name == "all" else [bmcs[name]]
-
-
-def _set_hardware(bmc: Bmc, request: dict[str, Any]) -> None:
-    settings = bmc.server.settings
-    memory, cpus, secure_boot = (request.get(key) for key in ("memory_gib", "cpus", "secure_boot"))
-    bmc.server.set_hardware(
-        memory_gib=settings.memory_gib if memory is None else float(memory) or None,
-        cpus=settings.cpus if cpus is None else int(cpus),
-    )
-    bmc.server.set_kind(
-        raid_on_reset=bool(request.get("raid_on_reset", settings.work.on_reset)),
-        dell=bool(request.get("dell", settings.dell)),
-    )
-    if secure_boot is not None:
-        if secure_boot:
-            bmc.server.set_mode("UEFI")
-        bmc.server.set_secure_boot(bool(secure_boot))
 
 
 async def _power(bmc: Bmc, to: str, seconds: float) -> None:
@@ -153,8 +160,7 @@ async def _shown(bmc: Bmc) -> dict[str, Any]:
         "override": settings.override.target if settings.override.enabled != "Disabled" else "",
         "mode": settings.mode,
         "medium": settings.medium,
-        "memory_gib": settings.memory_gib,
-        "cpus": settings.cpus,
+        **asdict(settings.told),
         "secure_boot": settings.secure_boot,
         "boots": settings.boots,
         "faults": [faults.show(fault) for fault in bmc.server.faults.active],

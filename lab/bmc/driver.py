@@ -97,7 +97,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def get_total_memory(self, identity: str) -> float:
         """What the BMC tells, in GiB."""
-        return self._server.settings.memory_gib or 0
+        return self._server.settings.told.memory_gib or 0
 
     def get_total_cpus(self, identity: str) -> int:
         """Sockets."""
@@ -105,7 +105,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def get_processors(self, identity: str) -> list[dict[str, Any]]:
         """One socket with all that the BMC tells, as the system's ProcessorSummary has it."""
-        cpus = self._server.settings.cpus
+        cpus = self._server.settings.told.cpus
         cpu = {"model": "QEMU Virtual CPU", "vendor": "Lab", "cores": str(cpus // 2 or 1), "threads": str(cpus)}
         return [{"id": "CPU0", "socket": "CPU 0", **cpu}]
 
@@ -132,7 +132,11 @@ class SystemsDriver(AbstractSystemsDriver):
 
     def get_simple_storage_collection(self, identity: str) -> dict[str, Any]:
         """One controller with all disks."""
-        devices = [{"Name": disk.serial, "CapacityBytes": disk.size_mib << 20} for disk in self._spec.disks]
+        told = self._server.settings.told
+        devices = [
+            {"Name": disk.serial, "CapacityBytes": told.disk_bytes(self._spec, number)}
+            for number, disk in enumerate(self._spec.disks)
+        ]
         return {"scsi": {"Id": "scsi", "Name": "scsi", "DeviceList": devices}} if devices else {}
 
     def get_boot_image(self, identity: str, device: str) -> tuple[str | None, bool, bool]:

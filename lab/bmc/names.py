@@ -9,4 +9,6 @@ FAULTS = (
     *("away", "raid_refused"),
 )
 """See lab.bmc.faults."""
+TPMS = ("2.0", "1.2", "off", "none", "untold")
+"""What a BMC may tell of its server's trusted module."""
 CERTIFICATES = ("expired", "early", "other-name", "other-ca")

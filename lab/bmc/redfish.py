@@ -25,6 +25,7 @@ from lab.bmc.dell import Dell
 from lab.bmc.documents import Json, collection, error, to_json
 from lab.bmc.driver import Loop
 from lab.bmc.faults import Refused
+from lab.bmc.inventory import Inventory
 from lab.bmc.server import RESETS, TARGETS, Override, Server
 from lab.bmc.storage import Storage
 from lab.bmc.updates import Updates
@@ -47,6 +48,7 @@ class Redfish:
         self._server = server
         self._loop = loop
         self._spec = spec
+        self._inventory = Inventory(server, spec)
         self._away_until = 0.0
         self.sessions = sessions.Sessions(server.identity.bmc.username, server.identity.bmc.password)
         system, manager = f"/redfish/v1/Systems/{spec.id}", f"/redfish/v1/Managers/{spec.id}"
@@ -55,8 +57,6 @@ class Redfish:
             ("POST", f"{manager}/Actions/Manager.Reset"): self._restart,
             ("GET", sessions.ROOT): self._session_service,
             ("GET", sessions.COLLECTION): self._list_sessions,
-            ("GET", f"{system}/Memory"): self._memory_collection,
-            ("GET", f"{system}/Memory/DIMM0"): self._memory,
         }
         storage = f"{system}/Storage/{STORAGE}"
         self._storage = Storage(storage, server, spec, self._in_loop)
@@ -68,6 +68,7 @@ class Redfish:
             (re.escape(manager), self._amend_manager),
             (rf"/redfish/v1/Chassis/{spec.id}", self._amend_chassis),
             (rf"{re.escape(system)}/SecureBoot", self._amend_secure_boot),
+            (rf"{re.escape(system)}/EthernetInterfaces/[^/]+", self._inventory.amend_card),
             (re.escape(storage), self._storage.amend),
             (rf"{re.escape(storage)}/Drives/[^/]+", self._amend_drive),
         ]
@@ -113,14 +114,38 @@ class Redfish:
         own = self._own.get((request.method, path))
         if own is not None:
             return own(request)
+        answer = self._resource(path, request)
+        expands = request.method == "GET" and "$expand" in request.args
+        return self._expanded(answer, request) if expands else answer
+
+    def _resource(self, path: str, request: Request) -> Response:
+        made = self._inventory.document(path) if request.method == "GET" else None
+        if made is not None:
+            return to_json(made)
         for part in (self._storage, self._updates, self._dell):
             answered = part.answer(request, path)
             if answered is not None:
                 return answered
         response = Response.from_app(self._application, request.environ, buffered=True)
-        if request.method == "GET" and response.status_code == 200:
-            return self._amended(path, response)
-        return response
+        shown = request.method == "GET" and response.status_code == 200
+        return self._amended(path, response) if shown else response
+
+    def _expanded(self, answer: Response, request: Request) -> Response:
+        """What is listed takes the place of its links, one level deep (DSP0266, query parameters)."""
+        if answer.status_code != 200:
+            return answer
+        document: Json = json.loads(answer.get_data())
+        for name, value in document.items():
+            if isinstance(value, list):
+                document[name] = [self._linked(item, request) for item in value]
+        return to_json(document)
+
+    def _linked(self, item: Any, request: Request) -> Any:
+        if not isinstance(item, dict) or set(item) != {"@odata.id"}:
+            return item
+        inner = Request.from_values(path=item["@odata.id"], base_url=request.host_url)
+        found = self._resource(inner.path.rstrip("/"), inner)
+        return json.loads(found.get_data()) if found.status_code == 200 else item
 
     def _amended(self, path: str, response: Response) -> Response:
         for pattern, amend in self._amend:
@@ -138,17 +163,19 @@ class Redfish:
     def _amend_root(self, document: Json) -> None:
         document["UUID"] = self._spec.id
         document["Name"], document["Product"], document["Vendor"] = "Redfish Service", "Lab BMC", "Lab"
+        # As iLO 5 has it: one level.
+        expand = {"ExpandAll": False, "Levels": True, "Links": False, "MaxLevels": 1, "NoLinks": True}
+        document["ProtocolFeaturesSupported"] = {"ExpandQuery": expand}
         document["SessionService"] = {"@odata.id": sessions.ROOT}
         document["Links"] = {"Sessions": {"@odata.id": sessions.COLLECTION}}
 
     def _amend_system(self, document: Json) -> None:
         server = self._server
         power = "on" if document["PowerState"] == "On" else "off"
-        document["SerialNumber"], document["Manufacturer"], document["Model"] = server.identity.serial, "Lab", "rack1"
+        document["Manufacturer"], document["Model"] = "Lab", "rack1"
+        self._inventory.amend_system(document)
         document["SystemType"] = "Physical"
         document["PowerRestorePolicy"] = "LastState"
-        document["ProcessorSummary"] = {"Count": 1, "CoreCount": server.settings.cpus // 2 or 1}
-        document["ProcessorSummary"]["LogicalProcessorCount"] = server.settings.cpus
         document["Boot"] = self._boot()
         document["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = list(RESETS)
         document["BootProgress"] = {"LastState": server.progress(power)}
@@ -186,15 +213,13 @@ class Redfish:
     def _amend_chassis(self, document: Json) -> None:
         document["SerialNumber"], document["Manufacturer"] = self._server.identity.serial, "Lab"
         document["Model"], document["ChassisType"] = "rack1", "RackMount"
+        self._inventory.amend_chassis(document)
 
     def _amend_secure_boot(self, document: Json) -> None:
         document["SecureBootCurrentBoot"] = "Enabled" if self._server.settings.secure_boot_now else "Disabled"
 
     def _amend_drive(self, document: Json) -> None:
-        (disk,) = (disk for disk in self._spec.disks if disk.serial == document["Id"])
-        document["SerialNumber"], document["Manufacturer"], document["Model"] = disk.serial, "Lab", "rack1"
-        document["MediaType"] = "HDD" if disk.rotational else "SSD"
-        document["RotationSpeedRPM"] = 7200 if disk.rotational else 0
+        self._inventory.amend_drive(document)
         self._storage.amend_drive(document)
 
     def _now(self, seconds: float) -> str:
@@ -275,12 +300,3 @@ class Redfish:
 
     def _list_sessions(self, request: Request) -> Response:
         return collection("Session", sessions.COLLECTION, list(self.sessions.tokens))
-
-    def _memory_collection(self, request: Request) -> Response:
-        return collection("Memory", request.path.rstrip("/"), ["DIMM0"])
-
-    def _memory(self, request: Request) -> Response:
-        about = {"@odata.type": "#Memory.v1_0_0.Memory", "@odata.id": request.path, "Id": "DIMM0", "Name": "DIMM 0"}
-        told = self._server.settings.memory_gib
-        capacity = {} if told is None else {"CapacityMiB": int(told * 1024)}
-        return to_json({**about, **capacity, "MemoryType": "DRAM"})

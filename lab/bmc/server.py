@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from lab.bmc.faults import Faults, Refused
 from lab.bmc.identity import Server as Identity
+from lab.bmc.told import Told
 from lab.bmc.work import Job, Volume, Work
 from lab.layout import write_private
 from lab.live_iso.reader import Reader
@@ -30,8 +31,6 @@ MODES = ("Legacy", "UEFI")
 RESETS = ("On", "ForceOn", "ForceOff", "GracefulShutdown", "ForceRestart")
 _DISK: tuple[BootDevice, ...] = ("disk", "network")
 _NETWORK: tuple[BootDevice, ...] = ("network", "disk")
-MEMORY_GIB, CPUS = 64, 16
-"""What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit."""
 BIOS = {"ProcHyperthreading": "Enabled", "ProcVirtualization": "Disabled", "NumaGroupSizeOpt": "Flat"}
 """The firmware's settings as they leave the factory; names and values are like a vendor's."""
 _SELF_TEST_SECONDS = 2.0
@@ -65,10 +64,7 @@ class Settings:
     """Whether it holds from the next start on."""
     secure_boot_now: bool = False
     """Whether it holds since the last start."""
-    memory_gib: float | None = MEMORY_GIB
-    """What the BMC tells, whatever the emulated server has; None: it does not tell."""
-    cpus: int = CPUS
-    """The threads that it tells."""
+    told: Told = field(default_factory=Told)
     bios: dict[str, str] = field(default_factory=lambda: dict(BIOS))
     """The firmware's own settings, since the last start."""
     bios_next: dict[str, str] = field(default_factory=dict[str, str])
@@ -180,9 +176,9 @@ class Server:
         self.settings.secure_boot = enabled
         self._save()
 
-    def set_hardware(self, *, memory_gib: float | None, cpus: int) -> None:
-        """What the BMC tells of the server; no memory: that it does not tell."""
-        self.settings.memory_gib, self.settings.cpus = memory_gib, cpus
+    def set_told(self, **changes: Any) -> None:
+        """What the BMC tells of the server, by the fields of `Told`; raises Refused."""
+        self.settings.told = self.settings.told.changed(**changes)
         self._save()
 
     def set_bios(self, attributes: dict[str, str]) -> None:

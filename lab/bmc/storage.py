@@ -10,6 +10,7 @@ from werkzeug.wrappers import Request, Response
 from lab.bmc.documents import Json, collection, error, to_json
 from lab.bmc.faults import Refused
 from lab.bmc.server import Server
+from lab.bmc.told import DISKS
 from lab.bmc.updates import accepted
 from lab.bmc.work import Job, Volume
 from lab.machines.base import MachineSpec
@@ -64,7 +65,7 @@ class Storage:
             "Id": volume.id,
             "Name": volume.name,
             "RAIDType": volume.raid,
-            "CapacityBytes": volume.capacity,
+            "CapacityBytes": volume.capacity * DISKS,
             "Links": {"Drives": drives},
             "Status": {"State": "Enabled", "Health": "OK"},
         }
@@ -104,9 +105,10 @@ class Storage:
                 raise Refused(f"drives of {volume.id} are in use: delete that volume first")
         sizes = [drives[each].size_mib << 20 for each in chosen]
         most = min(sizes) * (len(sizes) if raid == "RAID0" else 1)
-        capacity = int(wanted.get("CapacityBytes") or most)
+        asked = wanted.get("CapacityBytes") or most * DISKS  # as the drives' sizes are told
+        capacity = int(asked) // DISKS
         if not 0 < capacity <= most:
-            raise Refused(f"CapacityBytes {capacity} is not between 1 and {most}")
+            raise Refused(f"CapacityBytes {asked} is not between {DISKS} and {most * DISKS}")
         name = f"{self._server.identity.serial}V{work.number()}"
         return Volume(id=name, name=str(wanted.get("Name") or name), raid=raid, capacity=capacity, drives=serials)
 

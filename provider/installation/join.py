@@ -49,7 +49,9 @@ async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> N
             return
         await status.live(f"checking {job.hostname}")
         try:
-            await run(job.installed, job.access(job.installed), "bash -s", script_of(job.expected), timeout=pace.commands)
+            await run(
+                job.installed, job.access(job.installed), "bash -s", script_of(job.expected), timeout=pace.commands
+            )
         except CommandFailed as error:
             await backoff.pause()
             if backoff.over or await installer.watch() == before:

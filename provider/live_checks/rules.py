@@ -17,10 +17,9 @@ from dataclasses import dataclass, field, replace
 
 from metal_ipi.provider import sizes
 from metal_ipi.provider.live_checks.facts import Facts
-from metal_ipi.provider.preflight.findings import Finding, error, warning
+from metal_ipi.provider.preflight.findings import Finding, by_host, error, warning
 from metal_ipi.provider.sizes import GIB
 
-_DISK_GB = 100
 _KEPT_BY_FIRMWARE = 0.94
 """Of the memory that is built in, a kernel has so much at least."""
 _ETCD_MS = 10.0
@@ -79,12 +78,13 @@ def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str])
 
 def table(findings: Mapping[str, list[Finding]]) -> str:
     """One part per machine that something is wrong with, errors first."""
-    parts: list[str] = []
-    for name, each in sorted(findings.items()):
-        told = sorted((one for one in each if one.level != "ok"), key=lambda one: one.level != "error")
-        if told:
-            parts.append("\n".join([f"{name}:", *(f"  {line}" for one in told for line in str(one).splitlines())]))
-    return "\n".join(parts)
+    told = [
+        replace(each, host=name)
+        for name in sorted(findings)
+        for each in sorted(findings[name], key=lambda one: one.level != "error")
+        if each.level != "ok"
+    ]
+    return "\n".join(by_host(told))
 
 
 def _of(cluster: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
@@ -111,10 +111,11 @@ def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Fi
         yield warning(what, "expect it to be slow, or take another machine")
 
 
-def _disk_size(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
+def _disk_size(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     disk = machine.facts.disk
-    if disk.size < _DISK_GB * 10**9:
-        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {_DISK_GB} GB"
+    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone).disk_gb
+    if disk.size < needs * 10**9:
+        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {needs} GB"
         yield error(what, "choose another disk by boot.install.device, or put in a larger one")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Level = Literal["error", "warning", "ok"]
@@ -21,6 +21,8 @@ class Finding:
     """What is so, with the values concerned."""
     remedy: str = ""
     """What to do about it; empty when all is well."""
+    host: str = ""
+    """The server that it is of, as the stack calls it; empty: it is of no server, or of several."""
 
     def __post_init__(self) -> None:
         if (self.level == "ok") == bool(self.remedy):
@@ -51,6 +53,8 @@ class Report:
     """All findings about one stack."""
 
     findings: Sequence[Finding]
+    told: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What is known of each server, by its name: a table for people, whose first line says which it is."""
 
     @property
     def errors(self) -> list[Finding]:
@@ -72,20 +76,34 @@ class Report:
         return f"{len({finding.check for finding in self.findings})} checks, {' and '.join(counts) or 'all is well'}"
 
     def problems(self) -> str:
-        """Everything that is wrong, errors first."""
-        return "\n".join(map(str, [*self.errors, *self.warnings]))
+        """Everything that is wrong, errors first; of servers, server by server."""
+        wrong = [*self.errors, *self.warnings]
+        servers = {name: f"{name}:" for name in self.told if any(each.host == name for each in wrong)}
+        return "\n".join([*(str(each) for each in wrong if not each.host), *by_host(wrong, servers)])
 
     def __str__(self) -> str:
         findings = sorted(self.findings, key=lambda finding: _LEVELS.index(finding.level))
-        return "\n".join([*map(str, findings), self.summary()])
+        general = [str(each) for each in findings if not each.host]
+        return "\n".join([*by_host(findings, self.told), *general, self.summary()])
 
 
-def excused(findings: Iterable[Finding], names: Iterable[str]) -> list[Finding]:
-    """The errors of the checks named become warnings: somebody knows better than the check does."""
-    known = frozenset(names)
+def by_host(findings: Iterable[Finding], told: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A part for each server: what is `told` of it, and what is wrong, in the order of the findings."""
+    told = told or {}
+    found = [finding for finding in findings if finding.host]
+    for name in dict.fromkeys([*told, *(finding.host for finding in found)]):
+        yield told.get(name, f"{name}:")
+        for finding in found:
+            if finding.host == name:
+                yield from (f"  {line}" for line in str(finding).splitlines())
+
+
+def excused(findings: Iterable[Finding], names: Iterable[str], reasons: Mapping[str, str]) -> list[Finding]:
+    """The errors of the checks named become warnings: somebody knows better than the check does, and may say why."""
+    words = {**dict.fromkeys(names, "excused"), **{name: f"overridden: {why}" for name, why in reasons.items()}}
     return [
-        replace(each, level="warning", what=f"{each.what} (excused)")
-        if each.level == "error" and each.check in known
+        replace(each, level="warning", what=f"{each.what} ({words[each.check]})")
+        if each.level == "error" and each.check in words
         else each
         for each in findings
     ]

@@ -53,6 +53,12 @@ class Server(Inputs):
     ironic: str | None = None
     """Its name in the provider's section `ironic`; None: it is not had from Ironic. With neither, `memory_mib` and
     `cpus` tell what it has."""
+    macs: Annotated[ListOf[str], LEFT_OUT] = default(())
+    """MAC addresses of the cards that the stack names."""
+    device: Annotated[MapOf[Any], LEFT_OUT] = default({})
+    """Rules for the disk that it is installed to, as `boot.install.device` has them; none: it is not installed."""
+    tpm2: LateFlag = False
+    """Whether its disk cannot be opened without a TPM 2.0."""
     memory_mib: Annotated[Whole, between(1)] | None = None
     """The memory of a virtual machine."""
     cpus: Annotated[Whole, between(1)] | None = None
@@ -112,6 +118,8 @@ class Plan(Inputs):
     """Mirrors of repositories."""
     excused: Annotated[ListOf[str], LEFT_OUT] = default(())
     """Checks whose errors are taken for warnings."""
+    overrides: Annotated[MapOf[str], LEFT_OUT] = default({})
+    """The same with a reason, which the state keeps: the check's name → why."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:

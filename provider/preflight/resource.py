@@ -46,7 +46,7 @@ class Preflight(ResourceType):
         if report.errors:
             raise PreflightFailed(_failure(report))
         for finding in report.warnings:
-            await context.status.warn(str(finding))
+            await context.status.warn(f"{finding.host}: {finding}" if finding.host else str(finding))
         await context.status.remark(report.summary())
         return {}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from metal_ipi.provider.configuration import Settings, secret_values
 from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.inventory import rules
 from metal_ipi.provider.metal_client import MetalClient
 from metal_ipi.provider.platforms.ironic import Ironic
 from metal_ipi.provider.platforms.redfish import Redfish
@@ -25,6 +26,7 @@ from metal_ipi.provider.preflight.checks import (
     hardware,
     images,
     installer,
+    inventory,
     ironic,
     limits,
     names,
@@ -57,13 +59,16 @@ class Check(Protocol):
 
 _OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs, names, hardware)
 """What can only be asked with a token that is good."""
-_OF_RACK: Sequence[Check] = (bmcs, hardware, secure_boot)
+_OF_RACK: Sequence[Check] = (bmcs, hardware, inventory, secure_boot)
 """What is asked of servers with BMCs."""
-_OF_IRONIC: Sequence[Check] = (ironic, hardware)
+_OF_IRONIC: Sequence[Check] = (ironic, hardware, inventory)
 """What is asked of an Ironic and of the servers that are had from it."""
 _OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, images, stream)
-NAMES = tuple(dict.fromkeys(each.NAME for each in (token, *_OF_METAL, *_OF_RACK, *_OF_IRONIC, *_OF_ALL, clock)))
-"""The names of all checks."""
+_MODULES = (token, *_OF_METAL, *_OF_RACK, *_OF_IRONIC, *_OF_ALL, clock)
+NAMES = tuple(
+    dict.fromkeys(name for each in _MODULES for name in (rules.NAMES if each.NAME == inventory.NAME else (each.NAME,)))
+)
+"""The names of all checks; what is asked of an inventory has names of its own."""
 _NOT_ASKED = warning("not looked at: the API token does not open the project", "correct the token first (above)")
 _TIMEOUT, _PATIENCE = 60, 15
 """How long a call that fails is repeated, and one answer waited for, in seconds: people wait for the report."""
@@ -83,7 +88,7 @@ async def run(
             account = Account(await stack.enter_async_context(client), plan.project_id)
         if servers := tuple(server for server in plan.servers if server.bmc is not None):
             driver = await stack.enter_async_context(Redfish(settings, timeout=_TIMEOUT))
-            rack = Rack(servers, lambda server: driver.inventory(str(server.bmc)))
+            rack = Rack(servers, lambda server: driver.survey(str(server.bmc), server.macs))
         lender = lent = None
         if servers := tuple(server for server in plan.servers if server.ironic is not None):
             lender = ironic_driver = await stack.enter_async_context(Ironic(settings, timeout=_TIMEOUT))
@@ -112,7 +117,8 @@ async def run(
         redact = Redactor()
         redact.learn(secret_values(settings))
         findings = [replace(each, what=redact(each.what), remedy=redact(each.remedy)) for each in findings]
-        return Report(findings=excused(findings, plan.excused))
+        told = {name: redact(text) for name, text in subject.told.items()}
+        return Report(findings=excused(findings, plan.excused, plan.overrides), told=told)
 
 
 async def _made_before(subject: Subject) -> str | None:
@@ -131,4 +137,4 @@ async def _one(check: Check, subject: Subject) -> list[Finding]:
         found = await check.check(subject)
     except ProviderError as failure:
         found = [error(str(failure), "correct that, or see whether the service is well, and run this again")]
-    return [replace(finding, check=check.NAME) for finding in found]
+    return [replace(finding, check=finding.check or check.NAME) for finding in found]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
 from metal_ipi.provider.platforms.equinix_metal.documents import marks_of
-from metal_ipi.provider.platforms.ironic.driver import Ironic, Seen
-from metal_ipi.provider.platforms.redfish import Inventory
+from metal_ipi.provider.platforms.ironic.driver import Ironic
 from metal_ipi.provider.preflight.account import Account, Document
 from metal_ipi.provider.preflight.findings import Finding
 from metal_ipi.provider.preflight.plan import Plan
@@ -27,16 +25,19 @@ class Subject:
     """The provider's configuration, with the credentials. Nothing of it may stand in a finding."""
     account: Account | None
     """None where nothing is ordered."""
-    servers: Rack[Inventory] | None = None
+    servers: Rack | None = None
     """None where no server has a BMC of ours."""
     lender: Ironic | None = None
     """None where no server is had from Ironic."""
-    lent: Rack[Seen] | None = None
+    lent: Rack | None = None
     """Those servers."""
     again: bool = False
     """Whether these checks have passed before: what comes after them may have been done."""
     clocks: dict[str, tuple[datetime, datetime]] = field(default_factory=dict[str, tuple[datetime, datetime]])
     """Who was asked → what its clock said, and what ours said then."""
+
+    told: dict[str, str] = field(default_factory=dict[str, str])
+    """What is known of each server, for people."""
 
     @property
     def orders(self) -> Orders:
@@ -45,16 +46,16 @@ class Subject:
             raise InvalidInputs("nothing is ordered here")
         return self.plan.orders
 
-    async def untold(self, rack: Rack[Any], remedy: str) -> list[Finding]:
+    async def untold(self, rack: Rack, remedy: str) -> list[Finding]:
         """A finding per server of which nothing is told: of a stack that has passed before, a warning only."""
         level = "warning" if self.again else "error"
         return [
-            Finding(level=level, what=f"{server.name}: {trouble}", remedy=remedy)
+            Finding(level=level, what=f"{server.name}: {trouble}", remedy=remedy, host=server.name)
             for server, trouble in await rack.troubles()
         ]
 
     @property
-    def rack(self) -> Rack[Inventory]:
+    def rack(self) -> Rack:
         """The servers that have BMCs. Only for checks of such."""
         if self.servers is None:
             raise InvalidInputs("no server with a BMC is to be looked at here")

@@ -23,7 +23,8 @@ class ProviderArgs:
     certificate) unless the system trusts it, "systemId"? (where there are several), "bootMethod"? (`pxe`, `uefi-http`,
     `virtual-media` or `live-iso`), "bootMode"? (`bios` or `uefi`), "bootImage"? (URL of an iPXE image, for
     virtual-media), "bootUrl"? (for uefi-http; else what DHCP says), "liveIso"? ({"url", "sha256"} of CoreOS's live ISO,
-    for live-iso), "secureBoot"? (`check`, or `ignore`: what boots is signed for its firmware)}."""
+    for live-iso), "secureBoot"? (`check`, or `ignore`: what boots is signed for its firmware), "cards"? (`check`, or
+    `ignore`: the server has its network card, although its BMC does not list it)}."""
     ironic: pulumi.Input[Mapping[str, Any]] | None = None
     """{"endpoint" (https, without `/v1`), "username", "password", "ca"? (PEM), "claimant" (whose claims these are:
     unique among all that share this Ironic), "liveIso": {"url", "sha256"}, "release"? (`keep`, or `remove`: an enrolled

@@ -63,6 +63,11 @@ class DiskEncryption(Section):
             )
         return self
 
+    @property
+    def needs_tpm2(self) -> bool:
+        """Whether disks cannot be opened without it."""
+        return self.tpm2 and self.threshold > len(self.tang)
+
 
 class ContainerStorage(Section):
     """A disk of its own for images and containers (/var/lib/containers)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from metal_ipi.stacks.sections.base import Section, matching
+from metal_ipi.stacks.sections.base import Section, matching, wrong
 from metal_ipi.stacks.sections.forms import PathHere
 
 Check = Literal[
@@ -19,6 +19,15 @@ Check = Literal[
     "names",
     "hardware",
     "bmcs",
+    "architecture",
+    "disks",
+    "cards",
+    "twins",
+    "firmware",
+    "tpm",
+    "health",
+    "bmc-clock",
+    "virtual-media",
     "secure-boot",
     "ironic",
     "addresses",
@@ -46,7 +55,7 @@ LiveCheck = Literal[
     "network",
     "hosts",
 ]
-_Reason = Annotated[
+Reason = Annotated[
     str,
     matching(r"\S[^\n]{2,199}", "it is no reason", "say in one line, of 3 to 200 characters, why it may be so"),
 ]
@@ -55,8 +64,8 @@ _Reason = Annotated[
 class LiveChecks(Section):
     """How machines are checked in the live system that installs them, before anything is written to their disks."""
 
-    overrides: dict[LiveCheck, _Reason] = Field(
-        default_factory=dict[LiveCheck, _Reason],
+    overrides: dict[LiveCheck, Reason] = Field(
+        default_factory=dict[LiveCheck, Reason],
         description="checks whose errors are told as warnings: name → reason, which the state keeps",
     )
 
@@ -68,6 +77,10 @@ class Preflight(Section):
         default=(),
         strict=False,
         description="checks whose errors are told as warnings, where you know better; take it back afterwards",
+    )
+    overrides: dict[Check, Reason] = Field(
+        default_factory=dict[Check, Reason],
+        description="the same for good: name → reason, which the report tells and the state keeps",
     )
     hashed_mib: int = Field(
         default=64,
@@ -86,6 +99,17 @@ class Preflight(Section):
         description="whether registries are asked, with the pull secret, for all images of the release; not set: where"
         " installConfig.imageDigestSources names mirrors",
     )
+
+    @model_validator(mode="after")
+    def _once(self) -> Preflight:
+        for name in self.excused:
+            if name in self.overrides:
+                raise wrong(f"'{name}' is in it and in overrides", "take it out of excused", at="excused")
+        return self
+
+    def lets_pass(self, check: Check) -> bool:
+        """Whether the errors of a check are told as warnings."""
+        return check in self.excused or check in self.overrides
 
 
 class Cost(Section):

@@ -73,9 +73,7 @@ async def test_files_that_machines_still_fetch_are_kept_until_the_end(
     assert list((tmp_path / "artifacts").iterdir()) == []
 
 
-async def test_files_that_are_nearly_the_same_are_uploaded_whole(
-    tmp_path: Path, artifact_host: dict[str, Any]
-) -> None:
+async def test_files_that_are_nearly_the_same_are_uploaded_whole(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     it = await resource(artifact_host)
     texts = {f"{name}.ign": f"{'first ' * 9}{name}{' second' * 9}{name}" for name in ("a", "b", "c")}
     state = await it.up({"files": texts, "pathSeed": SEED})

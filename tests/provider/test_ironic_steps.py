@@ -80,7 +80,7 @@ class Server:
     def volumes(self) -> list[tuple[str, int]]:
         """RAID level and MiB."""
         (storage,) = self._site.rack.system().storage.get_members()
-        return [(each.raid_type.value, each.capacity_bytes >> 20) for each in storage.volumes.get_members()]
+        return [(each.raid_type.value, each.capacity_bytes // 32 >> 20) for each in storage.volumes.get_members()]
 
     def disks(self) -> list[int]:
         """What its system sees since its last start: MiB."""

@@ -79,7 +79,8 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
     inputs = plain(machine.inputs)
     assert (inputs["platform"], inputs["server"], inputs["hostname"]) == ("ironic", "worker-0", "rack-bootstrap")
     asked = {each["name"]: each for each in plain(recorder.inputs("preflight")["servers"])}
-    assert asked["worker-0"] == {"name": "worker-0", "role": "worker", "live": True, "ironic": "worker-0"}
+    known = {"macs": ["52:54:00:00:00:0d"], "device": {"smallest": True}}
+    assert asked["worker-0"] == {"name": "worker-0", "role": "worker", "live": True, "ironic": "worker-0", **known}
     assert asked.keys() == {server["name"] for server in SERVERS}
     assert {plain(args.inputs["platform"]) for args in recorder.of("metal-ipi:index:Installation")} == {"ironic"}
     (provider,) = recorder.of("pulumi:providers:metal-ipi")

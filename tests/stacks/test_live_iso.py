@@ -11,8 +11,9 @@ import pytest
 from metal_ipi.components.boot.stream import Artifact, StreamError
 from metal_ipi.provider.types import Plan, Server
 from metal_ipi.stacks import connections, preflight
-from metal_ipi.stacks.settings import Settings
+from metal_ipi.stacks.settings import Settings, parse
 from metal_ipi.stacks.stream import boot_artifacts
+from tests.stacks.answers import settings
 from tests.stacks.rack import SERVERS, rack_problems, rack_settings
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -32,11 +33,33 @@ def test_only_a_server_that_boots_it_is_told_where_it_is() -> None:
     assert [name for name, section in found.items() if "liveIso" in section] == ["worker-4"]
 
 
-def test_secure_boot_is_no_matter_where_it_is_excused() -> None:
-    assert "secureBoot" not in connections.provider_sections(rack_settings())["bmcs"]["worker-4"]
-    excused = rack_settings(preflight={"excused": ["secure-boot"]})
-    found = connections.provider_sections(excused)["bmcs"].values()
-    assert {section["secureBoot"] for section in found} == {"ignore"}
+@pytest.mark.parametrize(
+    "preflight", [{"excused": ["secure-boot", "cards"]}, {"overrides": {"secure-boot": "keys of ours", "cards": "why"}}]
+)
+def test_what_is_excused_or_overridden_is_no_matter_for_claims_either(preflight: dict[str, Any]) -> None:
+    assert {"secureBoot", "cards"}.isdisjoint(connections.provider_sections(rack_settings())["bmcs"]["worker-4"])
+    found = connections.provider_sections(rack_settings(preflight=preflight))["bmcs"].values()
+    assert {(section["secureBoot"], section["cards"]) for section in found} == {("ignore", "ignore")}
+
+
+def test_what_a_server_must_have_is_looked_at() -> None:
+    tang = [{"url": "http://tang.test", "thumbprint": "x" * 27}]
+    encryption = {"roles": ["worker"], "tpm2": True, "tang": tang, "threshold": 2}
+    given = {"platform__servers__4__installDevice": {"serial": "S1"}}
+    plan = _plan(
+        rack_settings(**given, machineConfig={"diskEncryption": encryption}, preflight={"overrides": {"tpm": _WHY}})
+    )
+    servers = {each.name: each for each in plan.servers}
+    name = SERVERS[4]["name"]
+    assert (servers[name].macs, servers[name].device) == ((SERVERS[4]["mac"],), {"serial": "S1"})
+    assert len(_plan(parse(settings("bonded"), "bonded")).servers[0].macs) == 2, "all cards that networkConfig names"
+    assert {name: each.tpm2 for name, each in servers.items()} == {name: "worker" in name for name in servers}
+    assert plan.overrides == {"tpm": _WHY}
+    either = {"tpm2": True, "tang": tang}
+    assert not any(each.tpm2 for each in _plan(rack_settings(machineConfig={"diskEncryption": either})).servers)
+
+
+_WHY = "modules come next week"
 
 
 @pytest.mark.parametrize("changes", [_ONE, {}], ids=["booted", "not booted"])
@@ -76,7 +99,8 @@ def test_what_a_boot_loader_would_read_itself_is_refused(argument: str) -> None:
 
 
 def _server(name: str, role: str, *, live: bool = False) -> Server:
-    return Server(name=name, role=role, live=live, bmc=name)
+    macs = {each["name"]: each["mac"] for each in SERVERS}
+    return Server(name=name, role=role, live=live, bmc=name, macs=(macs[name],), device={"smallest": True})
 
 
 def test_the_servers_that_are_looked_at() -> None:

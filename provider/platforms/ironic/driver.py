@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.inventory.facts import Hardware
 from metal_ipi.provider.live_iso import disc
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
-from metal_ipi.provider.platforms.ironic import published
+from metal_ipi.provider.platforms.ironic import inspected, published
 from metal_ipi.provider.platforms.ironic.connection import Connection
 from metal_ipi.provider.platforms.ironic.nodes import ACTIVE, AVAILABLE, DEPLOY_FAILED, FROM_NETWORK, Node, Nodes
 from metal_ipi.provider.resources.ephemeral_machine import LentNodeArgs
@@ -21,24 +22,6 @@ _POWER = {"power on": "On", "power off": "Off"}
 _MEDIA = "cdrom"
 _PATIENCE = 300
 """Seconds that a call may be repeated: a lock that outlived the database goes when its conductor starts again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What Ironic tells of a server before it is claimed."""
-
-    where: str = ""
-    """How messages call its node; empty: which node it will be is not known yet."""
-    memory_mib: int | None = None
-    """From its inspection, else from its properties; None: it does not tell."""
-    cpus: int | None = None
-    runs: bool = False
-    """Whether it is deployed and switched on."""
-
-
-def _number(told: object) -> int | None:
-    """Properties that people have set may be anything."""
-    return int(str(told)) if str(told).isdecimal() and int(str(told)) else None
 
 
 def _machine(machine_id: MachineId, node: Node) -> Machine:
@@ -103,19 +86,15 @@ class Ironic(MachineDriver[LentNodeArgs]):
         """Has a node for a server; with `empty`, one that is enrolled and not claimed yet must be switched off."""
         return await self.nodes.claim(server, self._settings.need_ironic_server(server), accept=accept)
 
-    async def seen(self, server: str) -> Seen:
+    async def seen(self, server: str) -> Hardware:
         """What can be told of a server before it is claimed; changes nothing. Raises ProviderError for what a claim
         would be refused with."""
         node = await self.nodes.seen(server, self._settings.need_ironic_server(server))
         if node is None:
-            return Seen()
-        found, given = await self.inventory(node), node.properties or {}
-        return Seen(
-            where=self.nodes.where(node),
-            memory_mib=_number((found.get("memory") or {}).get("physical_mb") or given.get("memory_mb")),
-            cpus=_number((found.get("cpu") or {}).get("count") or given.get("cpus")),
-            runs=node.provision_state == ACTIVE and node.power_state == "power on",
-        )
+            return Hardware()
+        runs = node.provision_state == ACTIVE and node.power_state == "power on"
+        found = inspected.hardware(await self.inventory(node), node.properties or {})
+        return replace(found, where=self.nodes.where(node), power="On" if runs else "Off")
 
     async def held(self, machine: MachineId) -> Node | None:
         """The node of a server; None where it is gone, or not claimed for it any more."""

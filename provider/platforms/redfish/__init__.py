@@ -6,6 +6,6 @@ Nothing is ordered and nothing is returned: a server is claimed, or lent for a w
 from __future__ import annotations
 
 from metal_ipi.provider.platforms.redfish.driver import Redfish
-from metal_ipi.provider.platforms.redfish.inventory import Disk, Inventory
+from metal_ipi.provider.platforms.redfish.inventory import Inventory
 
-__all__ = ["Disk", "Inventory", "Redfish"]
+__all__ = ["Inventory", "Redfish"]

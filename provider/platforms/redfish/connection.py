@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -56,6 +57,8 @@ class Connection:
         self._path: str | None = None
         self._last: Any = None
         self._lock = asyncio.Lock()
+        # One of its own: threads that all share would be taken by those BMCs that are slow.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"bmc-{server}")
 
     @property
     def where(self) -> str:
@@ -72,7 +75,7 @@ class Connection:
         while True:
             try:
                 async with self._lock:
-                    return await asyncio.to_thread(self._do, operation)
+                    return await self._in_thread(self._do, operation)
             except _Failed as failed:
                 trouble = failed.trouble
                 if not trouble.passing or backoff.over:
@@ -84,7 +87,11 @@ class Connection:
         async with self._lock:
             client, self._client = self._client, None
             if client is not None:
-                await asyncio.to_thread(_log_out, client)
+                await self._in_thread(_log_out, client)
+        self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[[Any], T], given: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, given)
 
     def _error(self, asked: str, trouble: Trouble, elapsed: float) -> RemoteError:
         words = f"{self.where}, asked {asked}: {trouble.seen}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from metal_ipi.provider import boot_tree
 from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.inventory.facts import Hardware
 from metal_ipi.provider.live_iso import disc
 from metal_ipi.provider.platforms.contract import Machine, MachineDriver
 from metal_ipi.provider.platforms.ids import MachineId
-from metal_ipi.provider.platforms.redfish import boot, inventory, media, power, published, secure_boot
+from metal_ipi.provider.platforms.redfish import boot, inventory, media, power, published, secure_boot, survey
 from metal_ipi.provider.platforms.redfish.connection import Connection
 from metal_ipi.provider.platforms.redfish.inventory import Inventory
 from metal_ipi.provider.platforms.redfish.power import Patience
@@ -48,12 +51,12 @@ class Redfish(MachineDriver[LentServerArgs]):
         return []  # what an earlier run left undone is done again: nothing comes into being twice
 
     async def create(self, spec: LentServerArgs) -> Machine:
-        found = await self.inventory(spec.server)
+        found = await self.inventory(spec.server, macs=[spec.mac])
         machine_id = MachineId(
             server=spec.server, identity=found.identity, mac=spec.mac, script=boot_tree.digest(spec.script)
         )
         ours = not await published.given_back(machine_id, self._settings)
-        found.check_mac(spec.mac)
+        found.check_mac(spec.mac, self._settings.need_bmc(spec.server))
         found.check_free(accept=spec.accept, ours=ours)
         secure_boot.refuse(found.where, found.secure_boot, self._settings.need_bmc(spec.server))
         await published.publish(
@@ -81,9 +84,14 @@ class Redfish(MachineDriver[LentServerArgs]):
 
     # --- all servers -------------------------------------------------------------------------------------------------
 
-    async def inventory(self, server: str, claimed: str | None = None) -> Inventory:
-        """What the BMC of a server tells of it; a server other than the claimed one is refused."""
-        return await inventory.take(self._connect(server, claimed))
+    async def inventory(self, server: str, claimed: str | None = None, *, macs: Collection[str] = ()) -> Inventory:
+        """What the BMC of a server tells of it; a server other than the claimed one is refused. `macs` are cards that
+        it should have."""
+        return await inventory.take(self._connect(server, claimed), macs)
+
+    async def survey(self, server: str, macs: Collection[str]) -> Hardware:
+        """All that the BMC of a server tells of it; `macs` are cards that it should have."""
+        return await survey.take(self._connect(server, None), macs)
 
     async def power_state(self, machine_id: str) -> str:
         """`On`, `Off`, `PoweringOn`, `PoweringOff` or `Unknown`."""

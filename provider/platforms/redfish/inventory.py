@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
+from metal_ipi.provider.bmc_settings import BmcSettings
 from metal_ipi.provider.errors import InvalidInputs, RemoteError
-from metal_ipi.provider.platforms.redfish import capacity, secure_boot
+from metal_ipi.provider.inventory.facts import Disk
+from metal_ipi.provider.platforms.redfish import capacity, secure_boot, storage
+from metal_ipi.provider.platforms.redfish.cards import cards
 from metal_ipi.provider.platforms.redfish.connection import Connection, identities, word
-
-T = TypeVar("T")
-_MODES = {"UEFI": "uefi", "Legacy": "bios"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Disk:
-    """A disk as the BMC tells of it."""
-
-    name: str
-    size_bytes: int | None
-    model: str | None
-    serial: str | None
-    media_type: str | None
-    """`SSD`, `HDD`, …"""
-
-    def to_wire(self) -> dict[str, Any]:
-        """Without what is not known."""
-        values = {"name": self.name, "sizeBytes": self.size_bytes, "model": self.model, "serial": self.serial,
-                  "mediaType": self.media_type}  # fmt: skip
-        return {key: value for key, value in values.items() if value is not None}
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, member, told
+from metal_ipi.provider.platforms.redfish.survey import BOOT_MODE, MODES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +32,6 @@ class Inventory:
     serial: str | None
     bios_version: str | None
     memory_mib: int | None
-    cpus: int | None
-    """Threads, or cores where only those are told."""
     boot_mode: str | None
     """`uefi` or `bios`."""
     secure_boot: bool | None
@@ -60,9 +42,10 @@ class Inventory:
     console: str
     """Where to find its console, for people."""
 
-    def check_mac(self, mac: str) -> None:
-        """Refuses a server without that interface. Of one that tells of none it is not known."""
-        if self.nics and mac.lower() not in self.nics:
+    def check_mac(self, mac: str, settings: BmcSettings) -> None:
+        """Refuses a server without that interface, unless its owner knows better. Of one that tells of none it is not
+        known."""
+        if settings.cards == "check" and self.nics and mac.lower() not in self.nics:
             raise InvalidInputs(
                 f"{self.where} has no network interface with the MAC address {mac}, but "
                 f"{', '.join(self.nics)}: correct its `mac`, or its `address` in `bmcs`"
@@ -77,14 +60,15 @@ class Inventory:
             )
 
 
-async def take(connection: Connection) -> Inventory:
-    """Asks for all of it."""
-    return await connection.call("for its inventory", lambda system: _take(connection, system))
+async def take(connection: Connection, macs: Collection[str] = ()) -> Inventory:
+    """Asks for all of it; `macs` are the cards that are looked for."""
+    documents = Documents()
+    return await connection.call("for its inventory", lambda system: _take(connection, documents, system, macs))
 
 
 async def secure_boot_of(connection: Connection) -> bool | None:
     """Whether its firmware starts only what is signed; None where the BMC does not tell."""
-    return await connection.call("whether Secure Boot is on", lambda system: _told(lambda: secure_boot.state(system)))
+    return await connection.call("whether Secure Boot is on", secure_boot.told)
 
 
 def power(system: Any) -> str:
@@ -92,9 +76,8 @@ def power(system: Any) -> str:
     return word(system.power_state) or "Unknown"
 
 
-def _take(connection: Connection, system: Any) -> Inventory:
-    boot = system.boot or {}
-    mode = boot.get("mode")
+def _take(connection: Connection, documents: Documents, system: Any, macs: Collection[str]) -> Inventory:
+    document = documents.of(system)
     known = identities(system)
     if not known:
         raise RemoteError(f"{connection.where} tells neither its UUID nor its serial number: update the BMC's firmware")
@@ -106,77 +89,19 @@ def _take(connection: Connection, system: Any) -> Inventory:
         model=system.model,
         serial=system.serial_number,
         bios_version=system.bios_version,
-        memory_mib=_told(lambda: capacity.memory_mib(system)),
-        cpus=capacity.cpus(system),
-        boot_mode=connection.settings.boot_mode or (None if mode is None else _MODES[mode.value]),
-        secure_boot=_told(lambda: secure_boot.state(system)),
-        nics=_part(lambda: _nics(system)),
-        disks=_part(lambda: _drives(system)) or _part(lambda: _simple(system)),
-        console=_console(connection, system),
+        memory_mib=capacity.memory_mib(documents, document),
+        boot_mode=connection.settings.boot_mode or MODES.get(str(member(document, "Boot").get(BOOT_MODE))),
+        secure_boot=secure_boot.told(system),
+        nics=[card.mac for card in told(lambda: cards(documents, document, macs)) or ()],
+        disks=told(lambda: storage.disks(documents, document)) or (),
+        console=_console(connection, documents, document),
     )
 
 
-def _part(read: Callable[[], Sequence[T]]) -> Sequence[T]:
-    """Nothing where the BMC has no such part."""
-    return _told(read) or ()
-
-
-def _told(read: Callable[[], T]) -> T | None:
-    """None where the BMC has no such part: it is not linked, or what is linked cannot be had."""
-    from sushy import exceptions
-
-    try:
-        return read()
-    except exceptions.MissingAttributeError:
-        return None
-    except exceptions.HTTPError as error:
-        if error.status_code in (404, 405, 500, 501):
-            return None
-        raise
-
-
-def _nics(system: Any) -> list[str]:
-    found: dict[str, None] = {}
-    for nic in system.ethernet_interfaces.get_members():
-        for mac in (nic.permanent_mac_address, nic.mac_address):
-            if mac:
-                found[str(mac).lower().replace("-", ":")] = None
-    return list(found)
-
-
-def _drives(system: Any) -> list[Disk]:
-    return [
-        Disk(
-            name=str(drive.name or drive.identity),
-            size_bytes=drive.capacity_bytes,
-            model=drive.model,
-            serial=drive.serial_number,
-            media_type=drive.media_type,
-        )
-        for storage in system.storage.get_members()
-        if storage.drives_identities
-        for drive in storage.drives
-    ]
-
-
-def _simple(system: Any) -> list[Disk]:
-    return [
-        Disk(name=str(device.name), size_bytes=device.capacity_bytes, model=device.model, serial=None, media_type=None)
-        for storage in system.simple_storage.get_members()
-        for device in storage.devices
-        if device.capacity_bytes
-    ]
-
-
-def _console(connection: Connection, system: Any) -> str:
+def _console(connection: Connection, documents: Documents, system: Document) -> str:
     host = urlsplit(connection.settings.address).hostname or ""
-    kinds = _part(
-        lambda: sorted(
-            {
-                str(kind)
-                for manager in system.managers
-                for kind in (manager.serial_console or {}).get("connect_types_supported") or ()
-            }
-        )
-    )
-    return f"{host} ({', '.join(kinds)})" if kinds else host
+    managers = told(lambda: documents.listed(member(system, "Links"), "ManagedBy")) or ()
+    kinds = {
+        str(kind) for each in managers for kind in member(each, "SerialConsole").get("ConnectTypesSupported") or ()
+    }
+    return f"{host} ({', '.join(sorted(kinds))})" if kinds else host

@@ -66,3 +66,8 @@ def takes_discs(media_types: Any) -> bool:
     import sushy
 
     return bool({sushy.VIRTUAL_MEDIA_CD, sushy.VIRTUAL_MEDIA_DVD} & set(media_types or ()))
+
+
+def is_for_discs(media_types: Any) -> bool:
+    """The same, of Redfish's own words."""
+    return bool({"CD", "DVD"} & set(media_types if isinstance(media_types, list) else ()))

@@ -17,6 +17,7 @@ from typing import Any
 from metal_ipi.provider.bmc_settings import LIVE_ISO, BmcSettings
 from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.platforms.redfish.connection import word
+from metal_ipi.provider.platforms.redfish.documents import NOT_THERE
 
 _NOT_ENFORCING = frozenset({"SetupMode", "AuditMode"})
 _REMEDY = (
@@ -35,6 +36,20 @@ def state(system: Any) -> bool | None:
         return found.enabled
     current = word(found.current_boot)
     return None if current is None else current == "Enabled"
+
+
+def told(system: Any) -> bool | None:
+    """The same; None also where the BMC has no such part: it is not linked, or what is linked cannot be had."""
+    from sushy import exceptions
+
+    try:
+        return state(system)
+    except exceptions.MissingAttributeError:
+        return None
+    except exceptions.HTTPError as error:
+        if error.status_code in NOT_THERE:
+            return None
+        raise
 
 
 def refuse(where: str, enforced: bool | None, settings: BmcSettings) -> None:

@@ -9,6 +9,11 @@
     runs              does what carries the stack's marks belong to this installation of it?
     names             are the machines' names, the project's and the API's address free?
     addresses         do networks overlap, and are VLANs and blocks free?
+    hardware          have machines the memory and the processors that they need?
+    inventory         are servers what the stack takes them for, and well?
+    secure-boot       would firmware start what servers are to boot?
+    bmcs              does every BMC answer, and let us in?
+    ironic            does Ironic answer, and could each server be claimed?
     dns               can the zones be written?
     boot-files        are kernel, initramfs and rootfs where they are said to be, and what they are said to be?
     artifact-host     can files be uploaded, and do machines get them?

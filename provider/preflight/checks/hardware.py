@@ -8,13 +8,12 @@ refused because a BMC does not tell. A server that runs already is only warned o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metal_ipi.provider import sizes
 from metal_ipi.provider.errors import ProviderError
+from metal_ipi.provider.inventory.facts import Hardware
 from metal_ipi.provider.orders import CONTROL_PLANE
-from metal_ipi.provider.platforms.ironic.driver import Seen
-from metal_ipi.provider.platforms.redfish import Inventory
 from metal_ipi.provider.preflight.account import Document
 from metal_ipi.provider.preflight.findings import Finding, error, ok, warning
 from metal_ipi.provider.preflight.plan import Server
@@ -43,12 +42,18 @@ class _Machine:
     """What to look at when nobody tells how much it has."""
     runs: bool = False
     """Whether it was installed already."""
+    host: str = ""
+    """The server that it is, where it is one."""
 
 
 async def check(subject: Subject) -> list[Finding]:
     """A finding for each machine that has too little, or of which it is not known; one for all others together."""
     machines = [*_virtual(subject), *await _servers(subject), *await _ordered(subject)]
-    problems = [finding for machine in machines for finding in (*_memory(machine), *_processors(machine))]
+    problems = [
+        replace(finding, host=machine.host)
+        for machine in machines
+        for finding in (*_memory(machine), *_processors(machine))
+    ]
     enough = [
         f"{machine.name} {machine.memory_mib / GIB:g} GiB"
         for machine in machines
@@ -82,16 +87,13 @@ async def _servers(subject: Subject) -> list[_Machine]:
     racked = await subject.servers.answers() if subject.servers else []
     lent = await subject.lent.answers() if subject.lent else []
     return [
-        *(
-            _server(subject, server, found, named=server.bmc == server.name, on=found.power == "On")
-            for server, found in racked
-        ),
+        *(_server(subject, server, found, named=server.bmc == server.name) for server, found in racked),
         # Few are inspected before they are claimed.
-        *(_server(subject, server, found, on=found.runs) for server, found in lent if found.memory_mib is not None),
+        *(_server(subject, server, found) for server, found in lent if found.memory_mib is not None),
     ]
 
 
-def _server(subject: Subject, server: Server, found: Inventory | Seen, *, on: bool, named: bool = False) -> _Machine:
+def _server(subject: Subject, server: Server, found: Hardware, *, named: bool = False) -> _Machine:
     """`named`: the words for where it is name it already."""
     return _Machine(
         name=found.where if named else f"{server.name}, {found.where}",
@@ -100,7 +102,8 @@ def _server(subject: Subject, server: Server, found: Inventory | Seen, *, on: bo
         least=_least(subject, server.role, live=server.live, alone=len(subject.plan.servers) == 1),
         remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
         ask="its memory",
-        runs=subject.again and on,
+        runs=subject.again and found.power == "On",
+        host=server.name,
     )
 
 

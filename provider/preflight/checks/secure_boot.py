@@ -22,7 +22,7 @@ async def check(subject: Subject) -> list[Finding]:
         if refusal is not None:
             # One that runs already boots its disk, which is signed.
             level = "warning" if subject.again and found.power == "On" else "error"
-            problems.append(Finding(level=level, what=refusal[0], remedy=refusal[1]))
+            problems.append(Finding(level=level, what=refusal[0], remedy=refusal[1], host=server.name))
         else:
             told = {True: "on", False: "off", None: "not told"}[found.secure_boot]
             fine.append(f"{server.name} (Secure Boot {told}, {settings.boot_method})")

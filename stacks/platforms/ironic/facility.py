@@ -11,7 +11,6 @@ import pulumi
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import ClusterKeys, Plan
-from metal_ipi.provider.types import Server as PlannedServer
 from metal_ipi.stacks.platforms.ironic.component import component
 from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
 from metal_ipi.stacks.platforms.ironic.settings import CleanStep, DeployStep, Ironic, Server
@@ -67,16 +66,7 @@ class IronicFacility(ListedFacility[Ironic]):
         return _given(own)
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
-        section = self._section
-        servers = (
-            PlannedServer(
-                name=each.name,
-                role=each.role,
-                live=section.in_place or each.name == section.lent,
-                ironic=each.name,
-            )
-            for each in section.servers
-        )
+        servers = (self.planned_server(each).model_copy(update={"ironic": each.name}) for each in self._section.servers)
         return self.planned(plan, boot, servers)
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:

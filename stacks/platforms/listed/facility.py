@@ -13,6 +13,7 @@ from metal_ipi.components.machines.node import POOLS, Node
 from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.listed import settings as listed
 from metal_ipi.stacks.platforms.listed.settings import ListedServers
 from metal_ipi.stacks.sections import nmstate
 
@@ -101,6 +102,19 @@ class ListedFacility(Generic[Section]):
         """The provider's section of the virtual bootstrap machine's libvirt, where there is one."""
         vm = self._section.local_vm
         return {} if vm is None else {"libvirt": {"uri": vm.uri}}
+
+    def planned_server(self, server: listed.Server) -> Server:
+        """What the preflight's plan has of a server, whoever is asked about it."""
+        settings, section = self._settings, self._section
+        encryption = settings.machine_config.disk_encryption
+        return Server(
+            name=server.name,
+            role=server.role,
+            live=section.in_place or server.name == section.lent,
+            macs=tuple(dict.fromkeys([server.mac, *(card.mac_address for card in server.interfaces)])),
+            device=settings.install_device(server.name).rules if settings.boot.install is not None else {},
+            tpm2=encryption is not None and server.role in encryption.roles and encryption.needs_tpm2,
+        )
 
     def planned(self, plan: Plan, boot: PxeArtifacts, servers: Iterable[Server] = ()) -> Plan:
         """The preflight's plan with the servers that it asks, the virtual bootstrap machine, and the live ISO."""

@@ -9,7 +9,7 @@ import pulumi
 
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.provider.types import ClusterKeys, Plan, Server
+from metal_ipi.provider.types import ClusterKeys, Plan
 from metal_ipi.stacks.platforms.contract import FencedBy
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
 from metal_ipi.stacks.platforms.redfish.component import component
@@ -59,16 +59,13 @@ class RedfishFacility(ListedFacility[Redfish]):
             "bootImage": bmc.boot_image,
             "bootUrl": bmc.boot_url,
             "liveIso": {"url": iso.url, "sha256": iso.sha256} if iso and bmc.boot_method == "live-iso" else None,
-            "secureBoot": "ignore" if "secure-boot" in self._settings.preflight.excused else None,
+            "secureBoot": "ignore" if self._settings.preflight.lets_pass("secure-boot") else None,
+            "cards": "ignore" if self._settings.preflight.lets_pass("cards") else None,
         }
         return {name: value for name, value in section.items() if value is not None}
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
-        section = self._section
-        servers = (
-            Server(name=each.name, role=each.role, live=section.in_place or each.name == section.lent, bmc=each.name)
-            for each in section.servers
-        )
+        servers = (self.planned_server(each).model_copy(update={"bmc": each.name}) for each in self._section.servers)
         return self.planned(plan, boot, servers)
 
     def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:

@@ -10,7 +10,7 @@ import sushy
 
 from lab.bmc.faults import Refused
 from lab.live_iso.coreos import Parts, live_iso
-from tests.lab.bmc.harness import World
+from tests.lab.bmc.harness import World, world
 
 pytestmark = pytest.mark.servers
 
@@ -95,3 +95,37 @@ def test_an_empty_drive_boots_nothing(lab: World) -> None:
     system.set_system_boot_options(**CD_ONCE)
     system.reset_system(sushy.ResetType.ON)
     assert lab.machines.boots == [("disk", "network")]
+
+
+def test_an_inventory_is_of_the_machine_and_changes_by_request(lab: World) -> None:
+    server, spec = lab.servers[0], lab.rack.bmcs["server-0"].spec
+    system, chassis = f"Systems/{server.uuid}", f"Chassis/{server.uuid}"
+    adapters = lab.get(f"{chassis}/NetworkAdapters/0/Ports?$expand=.($levels=1)").json()["Members"]
+    assert [each["Ethernet"]["AssociatedMACAddresses"] for each in adapters] == [[spec.mac], [spec.further_macs[0]]]
+    interfaces = f"{system}/EthernetInterfaces?$expand=.($levels=1)"
+    assert [each["LinkStatus"] for each in lab.get(interfaces).json()["Members"]] == ["LinkUp", "LinkUp"]
+    assert lab.get(system).json()["TrustedModules"] == [{"Status": {"State": "Absent"}}], (
+        "no machine of the lab has one"
+    )
+
+    lab.do(do="hardware", server="server-0", disk_gib=60, tpm="1.2", link=False, health={"memory": "Critical"})
+    lab.do(do="hardware", server="server-0", health={"power supply": "Warning"})
+    told = lab.get(system).json()
+    assert told["TrustedModules"][0]["InterfaceType"] == "TPM1_2"
+    assert (told["MemorySummary"]["Status"]["Health"], told["Status"]["HealthRollup"]) == ("Critical", "Critical")
+    assert [each["LinkStatus"] for each in lab.get(interfaces).json()["Members"]] == ["LinkDown", "LinkUp"]
+    supplies = lab.get(f"{chassis}/PowerSubsystem/PowerSupplies?$expand=.($levels=1)").json()["Members"]
+    assert [each["Status"]["Health"] for each in supplies] == ["Warning", "OK"]
+    (storage,) = lab.system().storage.get_members()
+    assert [drive.capacity_bytes for drive in storage.drives] == [60 << 30, (spec.disks[1].size_mib << 20) * 32]
+    for wrong in ({"tpm": "3"}, {"health": {"fan": "Critical"}}, {"health": {"disk": "bad"}}):
+        with pytest.raises(Refused, match="is not"):
+            lab.do(do="hardware", server="server-0", **wrong)
+
+
+def test_a_bmc_may_tell_of_another_ones_server(tmp_path: Path) -> None:
+    with world(tmp_path, 2) as lab:
+        lab.do(do="hardware", server="server-1", same_as="server-0")
+        told = lab.get(f"Systems/{lab.servers[0].uuid}").json()
+        other = lab.system(1).json
+        assert (other["UUID"], other["SerialNumber"]) == (told["UUID"], told["SerialNumber"])

@@ -24,7 +24,9 @@ def test_a_bmc_shows_one_server(lab: World) -> None:
     assert system.power_state is sushy.PowerState.OFF
     assert system.memory_summary.size_gib == 64, "what a server has; the machine in its place has less"
     assert list(system.ethernet_interfaces.summary) == [server.mac, second_mac(server.mac)]
-    assert system.simple_storage.disks_sizes_bytes == [DISK_MIB << 20, (2 * DISK_MIB) << 20]
+    assert system.simple_storage.disks_sizes_bytes == [(DISK_MIB << 20) * 32, (2 * DISK_MIB << 20) * 32], (
+        "as of a server"
+    )
     (storage,) = system.storage.get_members()
     assert [drive.serial_number for drive in storage.drives] == [f"{server.serial}A", f"{server.serial}B"]
     assert [drive.json["MediaType"] for drive in storage.drives] == ["SSD", "HDD"]

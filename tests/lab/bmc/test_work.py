@@ -40,7 +40,7 @@ def test_a_volume_is_the_disk_that_the_system_sees_until_it_is_deleted(lab: Worl
     volumes = storage(lab).volumes
     assert volumes.operation_apply_time_support.mapped_supported_values == [sushy.APPLY_TIME_IMMEDIATE]
     made = volumes.create(wanted(lab, Name="root"), apply_time=sushy.APPLY_TIME_IMMEDIATE)
-    assert (made.name, made.raid_type.value, made.capacity_bytes) == ("root", "RAID1", 4096 << 20)
+    assert (made.name, made.raid_type.value, made.capacity_bytes) == ("root", "RAID1", 32 * 4096 << 20)
     assert [volume.identity for drive in storage(lab).drives for volume in drive.volumes] == [made.identity] * 2
     with pytest.raises(sushy.exceptions.BadRequestError, match="are in use: delete that volume first"):
         volumes.create(wanted(lab))
@@ -76,7 +76,7 @@ def test_a_controller_that_waits_for_a_restart(lab: World) -> None:
     [
         ({"RAIDType": "RAID5"}, "RAIDType 'RAID5' is not one of RAID0, RAID1"),
         ({"Links": {"Drives": []}}, "RAID1 takes 2 drives of"),
-        ({"CapacityBytes": 1 << 40}, "is not between 1 and 4294967296"),
+        ({"CapacityBytes": 1 << 40}, "is not between 32 and 137438953472"),
         ({"Encrypted": True}, "a volume has no writable Encrypted"),
     ],
 )

@@ -1,0 +1,54 @@
+"""What a BMC tells of its server's parts, whatever the machine in its place has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lab.bmc.faults import Refused
+from lab.bmc.names import TPMS
+from lab.machines.base import MachineSpec
+
+MEMORY_GIB, CPUS, DISKS = 64, 16, 32
+"""What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit. Of
+disks they tell so many times the size."""
+PARTS = ("system", "processor", "memory", "disk", "power supply")
+HEALTHS = ("OK", "Warning", "Critical")
+
+
+@dataclass(kw_only=True)
+class Told:
+    """It survives a restart."""
+
+    memory_gib: float | None = MEMORY_GIB
+    """None: it does not tell."""
+    cpus: int = CPUS
+    """Threads."""
+    disk_gib: float | None = None
+    """The size of the first disk; None: so many times its own."""
+    tpm: str = "none"
+    """One of TPMS: lab machines have none."""
+    link: bool = True
+    """Whether the first network card has a link."""
+    health: dict[str, str] = field(default_factory=dict[str, str])
+    """Of PARTS, of the first one where there are several; those that are not in it are well."""
+    uuid: str = ""
+    """In place of its own."""
+    serial: str = ""
+    """The same."""
+
+    def disk_bytes(self, spec: MachineSpec, number: int) -> int:
+        """The size of one of the disks."""
+        if number == 0 and self.disk_gib is not None:
+            return int(self.disk_gib * 2**30)
+        return (spec.disks[number].size_mib << 20) * DISKS
+
+    def changed(self, **changes: Any) -> Told:
+        """The same with other values; raises Refused."""
+        if changes.get("tpm", "none") not in TPMS:
+            raise Refused(f"tpm {changes['tpm']!r} is not one of {', '.join(TPMS)}")
+        for part, health in changes.get("health", {}).items():
+            if part not in PARTS or health not in HEALTHS:
+                wanted = f"a part ({', '.join(PARTS)}) and one of {', '.join(HEALTHS)}"
+                raise Refused(f"health {part}={health} is not {wanted}")
+        return replace(self, **changes)

@@ -1,0 +1,7 @@
+"""What servers are made of, as BMCs or Ironic tell it before they are switched on, and what follows from that.
+
+facts   what is told of one server, whoever tells it
+disks   which disks a machine may be installed to, as far as that can be told
+rules   what follows for the machines that servers are to be: findings. Pure
+table   the same facts for people
+"""

@@ -1,0 +1,95 @@
+"""Which disks a machine may be installed to, as far as it can be told before its live system sees them.
+
+The rules are those of `boot.install.device` (components/boot/install.sh applies them). Who tells of a server may know
+less than its operating system, or call things otherwise: a rule is broken only where that is certain.
+
+- `byId`, `deviceName`, `hctl` and the two parts of WWNs are the operating system's alone.
+- SCSI cuts models to 16 characters and calls the vendor of SATA disks ATA: another word proves nothing.
+- SAS disks have a World Wide Name for each port besides, and BMCs tell one of them: another name proves nothing.
+- Serial numbers are cut or padded by some: one that holds the other is the same.
+- Sizes are rounded by some BMCs: within 5 % of a limit nothing is certain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metal_ipi.provider.inventory.facts import Disk
+
+_ROUNDED = 0.05
+_TURNING = {"HDD": True, "SSD": False, "NVMe": False}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the rules leave."""
+
+    certain: Sequence[Disk]
+    """Meet all rules."""
+    possible: Sequence[Disk]
+    """Meet those that can be compared, at least."""
+
+    @property
+    def all(self) -> Sequence[Disk]:
+        """Both."""
+        return (*self.certain, *self.possible)
+
+
+def choose(disks: Sequence[Disk], rules: Mapping[str, Any]) -> Choice:
+    """The disks of a server that may be meant by rules; one without size is no disk."""
+    verdicts = [(disk, set(_verdicts(disk, rules))) for disk in disks if disk.size_bytes != 0]
+    certain = [disk for disk, found in verdicts if found <= {True}]
+    possible = [disk for disk, found in verdicts if None in found and False not in found]
+    if rules.get("smallest"):
+        if possible or any(disk.size_bytes is None for disk in certain):
+            return Choice(certain=[], possible=[*certain, *possible])  # any of them may be it
+        least = min((disk.size_bytes or 0 for disk in certain), default=0)
+        certain = [disk for disk in certain if disk.size_bytes == least]
+    return Choice(certain=certain, possible=possible)
+
+
+def _verdicts(disk: Disk, rules: Mapping[str, Any]) -> Iterator[bool | None]:
+    """Of each rule whether the disk meets it; None where that cannot be told."""
+    for name, wanted in rules.items():
+        if name == "smallest":
+            continue
+        if name in ("minSize", "maxSize"):
+            yield _size(disk.size_bytes, float(wanted) * 2**30, least=name == "minSize")
+        elif disk.raid:
+            yield None
+        elif name == "rotational":
+            turning = _TURNING.get(disk.media_type or "")
+            yield None if turning is None else turning is wanted
+        elif name == "serial":
+            yield _same(disk.serial, str(wanted))
+        elif name == "wwn":
+            yield True if _plain(str(wanted)) in disk.wwns else None
+        else:
+            told = {"model": disk.model, "vendor": disk.vendor}.get(name)
+            yield True if told and _plain(str(wanted)) in _plain(told) else None
+
+
+def _size(told: int | None, limit: float, *, least: bool) -> bool | None:
+    if told is None or abs(told - limit) < limit * _ROUNDED:
+        return None
+    return (told > limit) is least
+
+
+def _same(told: str | None, wanted: str) -> bool | None:
+    if not told or not told.strip():
+        return None
+    one, other = _plain(told), _plain(wanted)
+    return one in other or other in one
+
+
+def _plain(text: str) -> str:
+    """Letters and digits, in lower case, without what says which kind of name it is."""
+    return re.sub(r"[^0-9a-z]", "", re.sub(r"^(0x|eui\.|naa\.|uuid\.|nvme\.)", "", text.strip().lower()))
+
+
+def plain_wwn(text: str) -> str:
+    """A World Wide Name as `Disk.wwns` has them."""
+    return _plain(text)

@@ -1,0 +1,235 @@
+"""What follows from what is told of servers, before any is switched on: findings, server by server. Pure.
+
+Figures of others: `provider.sizes`. That encryption by a TPM wants version 2.0 is asked by the assisted installer as
+well (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied); so is one
+architecture for all. What is not told is no error; it is a warning where the installation depends on it.
+
+How certain a mistake is decides whether it is an error. What may be right all the same, a link of a card that has no
+power yet, or a power supply that another one replaces, is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from metal_ipi.provider.inventory import disks
+from metal_ipi.provider.inventory.facts import Hardware
+from metal_ipi.provider.preflight.findings import Finding, error, warning
+from metal_ipi.provider.sizes import Least
+
+CARDS = "cards"
+_CLOCK = timedelta(seconds=300)
+"""As the check `clock` has it for ours."""
+_NO_SERIALS = ("", "none", "na", "n/a", "notspecified", "defaultstring", "tobefilledbyoem", "0123456789", "123456789",
+               "systemserialnumber")  # fmt: skip
+"""What boards tell that nobody has given a serial number."""
+_TARGETS = {"pxe": ("Pxe",), "uefi-http": ("UefiHttp",), "virtual-media": ("Cd", "UsbCd"), "live-iso": ("Cd", "UsbCd")}
+"""What a BMC must take for each boot method, in Redfish's words."""
+_BY_DISC = ("virtual-media", "live-iso")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """A server, and the machine that it is to be."""
+
+    name: str
+    """What the stack calls it."""
+    told: Hardware
+    architecture: str
+    """`x86_64` or `aarch64`."""
+    least: Least
+    """What it needs at least."""
+    macs: Sequence[str] = ()
+    """Of the cards that the stack names."""
+    device: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Rules for the disk that it is installed to; none: it is not installed."""
+    tpm2: bool = False
+    """Whether its disk cannot be opened without a TPM 2.0."""
+    boot_method: str | None = None
+    """How it boots its installer; None: that is Ironic's matter."""
+    boot_mode: str | None = None
+    """The firmware mode that the stack wants; None: the one it has."""
+    runs: bool = False
+    """Whether it was installed before: what is wrong with it now did not hinder that."""
+
+
+def found(hosts: Sequence[Host]) -> dict[str, list[Finding]]:
+    """Findings by server; those of one that runs already are no errors."""
+    return {
+        host.name: [
+            replace(finding, check=name, host=host.name, level=_level(host, finding))
+            for name, rule in _RULES.items()
+            for finding in rule(host, hosts)
+        ]
+        for host in hosts
+    }
+
+
+def _level(host: Host, finding: Finding) -> Any:
+    return "warning" if host.runs else finding.level
+
+
+def _architecture(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    told = host.told.architecture
+    if told is not None and told != host.architecture:
+        what = f"its processors are {told}, and boot.architecture is {host.architecture}"
+        yield error(what, "take another server, or set boot.architecture; all machines have the same")
+
+
+def _disks(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    told, rules = host.told.disks, host.device
+    if not rules or not told:
+        return
+    wanted = ", ".join(f"{name}: {str(value).lower() if isinstance(value, bool) else value}"
+                       for name, value in rules.items())  # fmt: skip
+    known, remedy = "; ".join(map(str, told)), "correct its installDevice, or boot.install.device"
+    choice = disks.choose(told, rules)
+    if not choice.all:
+        yield error(f"no disk meets the rules for the disk to install to ({wanted}): {known}", remedy)
+    elif len(choice.certain) > 1 and not choice.possible:
+        names = ", ".join(disk.name for disk in choice.certain)
+        what = f"several disks meet the rules for the disk to install to ({wanted}), and one must be left: {names}"
+        yield warning(what, f"{remedy}, unless its operating system does not see all of them")
+    elif all(disk.size_bytes is not None and disk.size_bytes < host.least.disk_gb * 10**9 for disk in choice.all):
+        what = (
+            f"the disk to install to has less than the {host.least.disk_gb} GB that OpenShift's documentation asks for"
+        )
+        yield error(f"{what}: {'; '.join(map(str, choice.all))}", f"{remedy}, or put in a larger one")
+
+
+def _cards(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    if not host.told.cards:
+        return
+    cards = {card.mac: card for card in host.told.cards}
+    if missing := [mac for mac in host.macs if mac.lower() not in cards]:
+        what = f"it has no network card with the MAC address {', '.join(missing)}, but {', '.join(cards)}"
+        yield error(what, "correct its mac or interfaces, or the address of its BMC")
+    # Without power, many cards tell of no link at all: it counts where another one of the server has one.
+    linked = any(card.link == "up" for card in cards.values()) or host.told.power == "On"
+    unlinked = [mac for mac in host.macs if (card := cards.get(mac.lower())) is not None and card.link == "down"]
+    if linked and unlinked:
+        yield warning(f"its card {', '.join(unlinked)} has no link", "look at the cable and at the switch's port")
+
+
+def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
+    others = [each for each in hosts if each is not host]
+    remedy = "correct the address (or systemId) of one of their BMCs: each machine has a server of its own"
+    mine = host.told
+    same = [each.name for each in others if _uuid(mine) and _uuid(each.told) == _uuid(mine)]
+    if same:
+        yield error(f"it is the same server as {', '.join(same)}: both BMCs tell the UUID {mine.uuid}", remedy)
+    alike = [each for each in others if _serial(mine) and _serial(each.told) == _serial(mine)]
+    alike = [each for each in alike if each.name not in same]
+    for level, names in (
+        ("error", [each.name for each in alike if not (_uuid(mine) and _uuid(each.told))]),
+        ("warning", [each.name for each in alike if _uuid(mine) and _uuid(each.told)]),
+    ):
+        if names:
+            what = f"it has the serial number {mine.serial} as {', '.join(names)}"
+            yield Finding(level="error" if level == "error" else "warning", what=what, remedy=remedy)
+    for other in others:
+        if other.name in same:
+            continue
+        taken = sorted({card.mac for card in other.told.cards or ()} & {mac.lower() for mac in host.macs})
+        if taken:
+            what = f"the server of {other.name} has its MAC address {', '.join(taken)}"
+            yield error(what, "exchange the BMCs' addresses or the MAC addresses: one of them is another machine's")
+
+
+def _uuid(told: Hardware) -> str | None:
+    """Its UUID, where it is one: boards that were given none tell one digit again and again."""
+    plain = (told.uuid or "").replace("-", "").lower()
+    return plain if len(set(plain)) > 2 else None
+
+
+def _serial(told: Hardware) -> tuple[str | None, str] | None:
+    plain = "".join((told.serial or "").lower().replace(".", "").split())
+    return None if plain in _NO_SERIALS or len(set(plain)) < 2 else (told.manufacturer, plain)
+
+
+def _firmware(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    told, method = host.told, host.boot_method
+    if method is not None and told.boot_targets and not set(_TARGETS[method]) & set(told.boot_targets):
+        what = f"its BMC does not offer to boot {_TARGETS[method][0]}, which bootMethod {method} needs"
+        yield error(f"{what}, but {', '.join(told.boot_targets)}", "set another bootMethod, or update its firmware")
+    if host.boot_mode is not None and told.boot_modes and host.boot_mode not in told.boot_modes:
+        what = f"its firmware does not offer bootMode {host.boot_mode}, but {', '.join(told.boot_modes)}"
+        yield error(what, "correct bootMode")
+    mode = host.boot_mode or told.boot_mode
+    if method == "uefi-http" and mode == "bios":
+        yield error("its firmware boots as BIOS does, and bootMethod uefi-http needs UEFI", "set bootMode: uefi")
+    if host.architecture == "aarch64" and mode == "bios":
+        yield error("its firmware boots as BIOS does, and machines of aarch64 boot by UEFI only", "set bootMode: uefi")
+    if told.override is not None:
+        what = f"somebody has it boot {told.override} at every start"
+        yield warning(what, "nothing, unless that is wanted: it is withdrawn when the server is to boot from its disk")
+
+
+def _tpm(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    told = host.told.tpm
+    if not host.tpm2 or told == "2.0":
+        return
+    needs = "machineConfig.diskEncryption.tpm2 needs one of version 2.0"
+    if told is None:
+        yield warning(f"whether it has a TPM, the BMC does not tell: {needs}", "look at its firmware's settings")
+        return
+    has = {"none": "it has no TPM", "off": "its TPM is switched off", "1.2": "its TPM is of version 1.2"}[told]
+    yield error(f"{has}, and {needs}", "switch a TPM 2.0 on in its firmware's settings, or put one in")
+
+
+def _health(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    remedy = "look at the BMC's log, and have it repaired"
+    chosen = {disk.name for disk in disks.choose(host.told.disks or (), host.device).all} if host.device else set[str]()
+    for part in host.told.parts or ():
+        if part.health == "OK":
+            continue
+        essential = part.kind in ("system", "processor", "memory") or (part.kind == "disk" and part.name in chosen)
+        level = "error" if part.health == "Critical" and essential else "warning"
+        what = f"the health of its {part.kind}{f' {part.name}' if part.name else ''} is {part.health}"
+        yield Finding(level=level, what=what, remedy=remedy)
+
+
+def _clock(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    if host.told.clock is None:
+        return
+    ahead = host.told.clock[0] - host.told.clock[1]
+    if abs(ahead) > _CLOCK:
+        what = f"its BMC's clock is {apart(ahead)} of ours"
+        yield warning(what, "set the BMC's time servers: it judges certificates and dates its log by that clock")
+
+
+def apart(ahead: timedelta) -> str:
+    """How far a clock is from ours."""
+    seconds = round(abs(ahead).total_seconds())
+    words = f"{seconds} s" if seconds < 7200 else f"{seconds // 3600} h"
+    return f"{words} {'ahead' if ahead > timedelta() else 'behind'}"
+
+
+def _media(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
+    drives = host.told.drives
+    if host.boot_method not in _BY_DISC or drives is None:
+        return
+    if not drives:
+        what = f"its BMC has no virtual drive for discs, which bootMethod {host.boot_method} needs"
+        yield error(what, "look at the BMC's licence, or set another bootMethod")
+    elif all(drive.disc for drive in drives):
+        discs = ", ".join(str(drive.disc) for drive in drives)
+        yield warning(f"its virtual drives are in use, and one will be emptied: {discs}", "see whose disc that is")
+
+
+_RULES: dict[str, Callable[[Host, Sequence[Host]], Iterator[Finding]]] = {
+    "architecture": _architecture,
+    "disks": _disks,
+    CARDS: _cards,
+    "twins": _twins,
+    "firmware": _firmware,
+    "tpm": _tpm,
+    "health": _health,
+    "bmc-clock": _clock,
+    "virtual-media": _media,
+}
+NAMES = tuple(_RULES)
+"""The names of all checks."""

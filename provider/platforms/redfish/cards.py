@@ -1,0 +1,68 @@
+"""Network cards as BMCs tell of them.
+
+Schema: EthernetInterface of the System; NetworkAdapter, NetworkDeviceFunction and Port of its Chassis. BMCs differ:
+some list as the System's only the cards that its firmware has started, others tell all of them as the chassis' adapters
+only. Adapters are asked where a card that is looked for is not among the System's: they take many requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from metal_ipi.provider.inventory.facts import Card, Link
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, told
+
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+_LINKS: dict[str, Link] = {"LinkUp": "up", "Up": "up", "LinkDown": "down", "Down": "down", "NoLink": "down"}
+
+
+def cards(documents: Documents, system: Document, wanted: Collection[str] = ()) -> Sequence[Card]:
+    """All that are told; `wanted` are MAC addresses that are looked for further where they are not told at once.
+
+    Raises Untold.
+    """
+    found: dict[str, Card] = {}
+    own = told(lambda: documents.listed(system, "EthernetInterfaces"))
+    for interface in own or ():
+        for key in ("PermanentMACAddress", "MACAddress"):
+            _note(found, interface.get(key), interface.get("LinkStatus"))
+    if not {mac.lower() for mac in wanted} <= set(found) and (wanted or not found):
+        for mac, link in told(lambda: list(_of_adapters(documents, system))) or ():
+            _note(found, mac, link)
+    if own is None and not found:
+        raise Untold
+    return list(found.values())
+
+
+def _of_adapters(documents: Documents, system: Document) -> Iterator[tuple[Any, Any]]:
+    for link in member(system, "Links").get("Chassis") or ():
+        chassis = documents.get(link.get("@odata.id"))
+        for adapter in told(lambda: documents.listed(chassis, "NetworkAdapters")) or ():  # noqa: B023
+            for function in told(lambda: documents.listed(adapter, "NetworkDeviceFunctions")) or ():  # noqa: B023
+                ethernet = member(function, "Ethernet")
+                for key in ("PermanentMACAddress", "MACAddress"):
+                    yield ethernet.get(key), None
+            for port in _ports(documents, adapter):
+                told_of = member(port, "Ethernet").get("AssociatedMACAddresses") or port.get(
+                    "AssociatedNetworkAddresses"
+                )
+                for mac in told_of if isinstance(told_of, list) else ():
+                    yield mac, port.get("LinkStatus")
+
+
+def _ports(documents: Documents, adapter: Document) -> Sequence[Document]:
+    """Its ports; NetworkPorts before release 2021.1 of the schemas."""
+    for name in ("Ports", "NetworkPorts"):
+        if name in adapter:
+            return told(lambda: documents.listed(adapter, name)) or ()  # noqa: B023
+    return ()
+
+
+def _note(found: dict[str, Card], told_mac: Any, told_link: Any) -> None:
+    mac = str(told_mac or "").strip().lower().replace("-", ":")
+    if _MAC.fullmatch(mac) and set(mac) - {"0", ":"}:
+        link = _LINKS.get(str(told_link))
+        before = found.get(mac)
+        found[mac] = Card(mac=mac, link=link or (before.link if before else None))

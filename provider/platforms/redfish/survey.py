@@ -1,0 +1,132 @@
+"""All that a BMC tells of its server, for those who look before anything is changed.
+
+Schema: ComputerSystem (Boot, TrustedModules), Manager, VirtualMedia. BMCs differ: a trusted module that is not there
+is listed with the state Absent (iLO), or not at all; where the member is missing, it is not known whether there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from metal_ipi.provider.inventory.facts import Drive, Hardware, Tpm
+from metal_ipi.provider.platforms.redfish import capacity, health, quirks, secure_boot, storage
+from metal_ipi.provider.platforms.redfish.cards import cards
+from metal_ipi.provider.platforms.redfish.connection import Connection
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, link_of, member, text, told
+
+BOOT_MODE = "BootSourceOverrideMode"
+MODES = {"UEFI": "uefi", "Legacy": "bios"}
+
+
+async def take(connection: Connection, macs: Collection[str] = ()) -> Hardware:
+    """Asks for all of it; `macs` are the cards that are looked for."""
+    documents = Documents()
+    return await connection.call("for its inventory", lambda system: read(connection.where, documents, system, macs))
+
+
+def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -> Hardware:
+    """The same of a System of sushy's; `where` is how messages call it."""
+    document = documents.of(system)
+    boot = member(document, "Boot")
+    manager = told(lambda: documents.get(_manager(document))) or {}
+    clock = _clock(manager)  # at once: ours goes on
+    versions = {"BIOS": text(document.get("BiosVersion")), "BMC": text(manager.get("FirmwareVersion"))}
+    hardware = Hardware(
+        where=where,
+        power=text(document.get("PowerState")) or "Unknown",
+        manufacturer=text(document.get("Manufacturer")),
+        model=text(document.get("Model")),
+        serial=text(document.get("SerialNumber")),
+        uuid=(text(document.get("UUID")) or "").lower() or None,
+        memory_mib=capacity.memory_mib(documents, document),
+        cpus=capacity.cpus(document),
+        cards=told(lambda: cards(documents, document, macs)),
+        architecture=told(lambda: capacity.architecture(documents, document)),
+        boot_mode=MODES.get(str(boot.get(BOOT_MODE))),
+        boot_modes=_modes(boot),
+        boot_targets=_words(boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")),
+        override=_override(boot),
+        secure_boot=secure_boot.told(system),
+        tpm=_tpm(document),
+        drives=told(lambda: _drives(documents, document, manager)),
+        clock=clock,
+        firmware={name: version for name, version in versions.items() if version is not None},
+        parts=health.of_system(documents, document),
+    )
+    # At last: there may be many disks, and what is asked of a BMC is bounded.
+    disks = told(lambda: storage.seen(documents, document)) or told(lambda: storage.disks(documents, document))
+    of_disks = told(lambda: list(storage.parts(documents, document))) or ()
+    return replace(hardware, disks=disks or None, parts=[*(hardware.parts or ()), *of_disks])
+
+
+def _manager(system: Document) -> str | None:
+    links: Any = member(system, "Links").get("ManagedBy")
+    return link_of(links[0]) if isinstance(links, list) and links else None
+
+
+def _words(value: Any) -> list[str] | None:
+    return [str(word) for word in value] if isinstance(value, list) and value else None
+
+
+def _modes(boot: Document) -> list[str] | None:
+    offered = _words(boot.get(f"{BOOT_MODE}@Redfish.AllowableValues"))
+    return [MODES[word] for word in offered if word in MODES] if offered else None
+
+
+def _override(boot: Document) -> str | None:
+    """What it boots at every start; its disk, or nothing else, is no override."""
+    target = text(boot.get("BootSourceOverrideTarget"))
+    lasting = boot.get("BootSourceOverrideEnabled") == "Continuous"
+    return target if lasting and target not in (None, "None", "Hdd") else None
+
+
+def _tpm(system: Document) -> Tpm | None:
+    modules: Any = system.get("TrustedModules")
+    if not isinstance(modules, list):
+        return None
+    there = [each for each in modules if isinstance(each, dict) and _state(each) != "Absent"]
+    on = [each for each in there if _state(each) in (None, "Enabled", "StandbyOffline")]
+    kinds = {str(each.get("InterfaceType")) for each in on}
+    if "TPM2_0" in kinds:
+        return "2.0"
+    if kinds & {"TPM1_2", "TCM1_0"}:
+        return "1.2"
+    if on:
+        return None  # which version it is, nobody tells
+    return "off" if there else "none"
+
+
+def _state(document: Document) -> Any:
+    return member(document, "Status").get("State")
+
+
+def _drives(documents: Documents, system: Document, manager: Document) -> list[Drive]:
+    """Virtual drives for discs: the System's, or, as older BMCs have it, its manager's."""
+    try:
+        found = documents.listed(system, "VirtualMedia")
+    except Untold:
+        found = documents.listed(manager, "VirtualMedia")
+    return [
+        Drive(name=str(each.get("Id") or each.get("Name")), disc=_disc(each))
+        for each in found
+        if quirks.is_for_discs(each.get("MediaTypes"))
+    ]
+
+
+def _disc(drive: Document) -> str | None:
+    """From which host the disc in it is: whole URLs of ours let whoever reads them have secrets."""
+    if not drive.get("Inserted"):
+        return None
+    return f"a disc of {urlsplit(str(drive.get('Image') or '')).hostname or 'unknown origin'}"
+
+
+def _clock(manager: Document) -> tuple[datetime, datetime] | None:
+    try:
+        theirs = datetime.fromisoformat(str(manager.get("DateTime")))
+    except ValueError:
+        return None
+    return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)), datetime.now(UTC)
