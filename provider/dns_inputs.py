@@ -27,6 +27,8 @@ class Spec:
     records: tuple[RecordSet, ...]
     """Those in the zone: reverse names are only known once addresses are, so others of type PTR are passed over."""
     ephemeral: bool
+    beside: str | None
+    """The stack, `<project>/<name>`, that the records are a pool's of."""
 
 
 def spec_of(inputs: Values) -> Spec:
@@ -35,7 +37,14 @@ def spec_of(inputs: Values) -> Spec:
     zone = given.zone.lower()
     records = tuple(record for record in records_of(inputs["records"]) if within(record.name, zone))
     domain = (given.domain or zone).lower()
-    return Spec(zone=zone, domain=domain, ttl=given.ttl, records=records, ephemeral=given.ephemeral)
+    return Spec(
+        zone=zone,
+        domain=domain,
+        ttl=given.ttl,
+        records=records,
+        ephemeral=given.ephemeral,
+        beside=given.beside,
+    )
 
 
 def path_of(label: str) -> str:

@@ -216,6 +216,8 @@ class _Work:
                     continue
                 if mine is not None and not holders and value in mine:
                     continue
+                if value not in record.values and any(_is_of(holder, spec.beside) for holder in holders):
+                    continue
                 if mine is None or value in record.values:
                     problems.append(f"{record.name} {record.type} is {value} ({_known(holders)})")
             aliases = now.get((record.name, "CNAME"), {}) if record.type != "CNAME" else {}
@@ -284,6 +286,11 @@ class _Work:
                 raise RemoteError(f"not everybody answers so within {timeout:g} s; {last}")
             await self._context.status.live(f"waiting for {last}, {backoff.elapsed:.0f} s")
             await backoff.pause(wait)
+
+
+def _is_of(holder: Owner, cluster: str | None) -> bool:
+    """Whether values are of this cluster's stack, or of one of its pools'."""
+    return cluster is not None and (holder.stack == cluster or holder.stack.startswith(f"{cluster}-"))
 
 
 def _is_left(change: Change, now: Found, ttl: int | None) -> bool:

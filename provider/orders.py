@@ -38,7 +38,7 @@ class MachineOrder(Inputs):
     plan: str
     operating_system: str
     reservations: Annotated[ListOf[str], LEFT_OUT] = default(())
-    """Ids of reserved servers by the machines' numbers, or `next-available` alone; empty: on demand."""
+    """Ids of reserved servers in the order of `hostnames`, or `next-available` alone; empty: on demand."""
     spot_max_price: Annotated[float, between(0)] | None = None
     """The highest bid on the spot market, USD per hour; None: not from there."""
     subnet_length: Whole | None = None
@@ -55,11 +55,11 @@ class MachineOrder(Inputs):
         length = _OWN_SUBNET if self.subnet_length is None else self.subnet_length
         return 2 ** (32 - length) if length < _OWN_SUBNET else 0
 
-    def reservation(self, number: int) -> str | None:
-        """What the `number`-th machine is ordered with; None where nothing is reserved for it."""
+    def reservation(self, hostname: str) -> str | None:
+        """What a machine is ordered with; None where nothing is reserved for it."""
         if self.reservations == (NEXT_AVAILABLE,):
             return NEXT_AVAILABLE
-        return self.reservations[number] if self.reservations else None
+        return self.reservations[self.hostnames.index(hostname)] if self.reservations else None
 
 
 class AddressOrder(Inputs):

@@ -51,6 +51,11 @@ def speaks_bgp_for_ingress(settings: Settings, stage: Stage, role: Role) -> bool
     return ingress is not None and ingress.mode == "bgp"
 
 
+def routes_to_machines(settings: Settings) -> bool:
+    """Whether `*.apps` resolves to the machines that take ingress."""
+    return isinstance(settings.ingress_address, DnsIngress)
+
+
 def ipv6(settings: Settings) -> dict[str, str]:
     """The API's own IPv6 address, by its name; nothing where it has none."""
     api = settings.api_address

@@ -17,7 +17,7 @@ from metal_ipi.provider.types import ClusterKeys, ClusterKeysArgs, Preflight, Pr
 from metal_ipi.stacks import api_address, assets, connections, mirror
 from metal_ipi.stacks.host_networks import HostNetworks, host_networks
 from metal_ipi.stacks.names import Nodes
-from metal_ipi.stacks.platforms.contract import Facility
+from metal_ipi.stacks.platforms.contract import Facility, Keys
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.preflight import plan
 from metal_ipi.stacks.protection import protection
@@ -27,7 +27,7 @@ from metal_ipi.stacks.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """What all steps work with."""
+    """What the steps work with that a pool's stack has as well."""
 
     settings: Settings
     site: Facility
@@ -43,9 +43,10 @@ class Base:
     """For components, which hand the provider on to their children."""
     invoke: pulumi.InvokeOptions
     """For functions of our own provider."""
-    keys: ClusterKeys
+    keys: Keys
     access: Access
-    assets: InstallAssets
+    worker_pointer: pulumi.Output[str]
+    """worker.ign of the installer."""
     platform: Platform
     api_address: pulumi.Output[str] | None
     """The API's own address; None where its names resolve to the machines that serve it."""
@@ -57,7 +58,49 @@ class Base:
         return self.networks.of(node, self.site.host_network(node))
 
 
-def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None) -> Base:
+@dataclass(frozen=True, kw_only=True)
+class ClusterBase(Base):
+    """What the steps of a cluster's own stack work with."""
+
+    cluster: pulumi.Resource
+    """What lasts as long as the cluster: its keys."""
+    assets: InstallAssets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Providers:
+    """Our own provider, as resources are told of it."""
+
+    ours: pulumi.ResourceOptions
+    components: pulumi.ResourceOptions
+
+    @classmethod
+    def of(cls, settings: Settings, boot: BootSpec, child: pulumi.ResourceOptions) -> Providers:
+        """Declare the provider. `child` is for all that is declared."""
+        sections = connections.provider_sections(settings, boot.artifacts.iso)
+        provider = Provider("metal-ipi", ProviderArgs(**sections), child)
+        return cls(
+            ours=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider)),
+            components=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider])),
+        )
+
+    @property
+    def invoke(self) -> pulumi.InvokeOptions:
+        """For functions of our own provider."""
+        return pulumi.InvokeOptions(provider=self.ours.provider)
+
+
+def access_of(settings: Settings, keys: Keys) -> Access:
+    """How the nodes of a cluster of these keys are reached."""
+    return Access(
+        private_key=keys.private_key,
+        host_key_seed=keys.host_key_seed,
+        log_directory=str(PROJECT / settings.install.log_directory / pulumi.get_stack()),
+        host_key_type=settings.install.key_type,
+    )
+
+
+def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None) -> ClusterBase:
     """Keys, assets, preflight and the platform: all that comes before there is a machine. Raises ManifestsError and
     HostNetworkError before any resource is registered."""
     site, nodes, manifests = facility(settings), Nodes.of(settings), assets.user_manifests(settings)
@@ -67,17 +110,10 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
     if pulumi.runtime.is_dry_run() and not (stage.formed or settings.rehearsal or settings.install.fips):
         assets.refuse(settings, site, manifests)
     child = pulumi.ResourceOptions(parent=parent, transformations=protection(settings, nodes, stage))
-    provider = Provider("metal-ipi", ProviderArgs(**connections.provider_sections(settings, boot.artifacts.iso)), child)
-    ours = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(provider=provider))
-    components = pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(providers=[provider]))
+    provider = Providers.of(settings, boot, child)
+    ours, components = provider.ours, provider.components
     key_type = settings.install.key_type
     keys = ClusterKeys(assets.KEYS, ClusterKeysArgs(key_type=key_type if settings.install.fips else None), ours)
-    access = Access(
-        private_key=keys.private_key,
-        host_key_seed=keys.host_key_seed,
-        log_directory=str(PROJECT / settings.install.log_directory / pulumi.get_stack()),
-        host_key_type=key_type,
-    )
     config = keys.public_key.apply(lambda key: assets.config(settings, site, key))
     wanted = assets.arguments(settings, site, manifests, config, stage.renewal)
     made = InstallAssets(assets.ASSETS, wanted, components)
@@ -85,7 +121,7 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
     checked = Preflight("preflight", planned, run=keys.id, opts=ours)
     copied = mirror.copied(settings, boot.artifacts, keys, checked, ours)
     platform = site.component(keys, [checked, *copied], components)
-    return Base(
+    return ClusterBase(
         settings=settings,
         site=site,
         nodes=nodes,
@@ -94,10 +130,12 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
         stage=stage,
         ours=ours,
         components=components,
-        invoke=pulumi.InvokeOptions(provider=provider),
+        invoke=provider.invoke,
         keys=keys,
-        access=access,
+        cluster=keys,
+        access=access_of(settings, keys),
         assets=made,
+        worker_pointer=made.worker_pointer,
         platform=platform,
         api_address=api_address.api_address(settings, platform),
         ingress_address=api_address.ingress_address(settings, platform),

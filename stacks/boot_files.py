@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pulumi
@@ -39,16 +40,20 @@ class BootFiles:
     """Uploads what is booted. A platform either hands userdata and a script's URL to its machines, or leaves both to
     files of the boot server."""
 
-    def __init__(self, base: Base) -> None:
-        self._base, self._user_data = base, UserData(base)
+    def __init__(self, base: Base, bootstrap_config: pulumi.Output[str] | None) -> None:
+        """`bootstrap_config`: what forms the cluster, from the installer; None where that is another stack's work."""
+        self._base, self._user_data, self._bootstrap_config = base, UserData(base), bootstrap_config
         self._masked = bootstrap.masked(baremetal=base.settings.platform_vips is not None)
         self._hands_over = base.platform.delivers_user_data
         self._live = self._script_urls("boot-scripts", {_LIVE: script(base.boot)}) if self._hands_over else None
-        self.bootstrap_ignition = self._artifacts("bootstrap-ignition", BOOTSTRAP_IGNITION, self._bootstrap(), True)
-        """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
         alone = self.bootstrap_ignition if base.site.in_place else None
         self.installers = Installers(base, alone) if base.boot.installs else None
         """What installs machines to disk; None where they run from memory."""
+
+    @cached_property
+    def bootstrap_ignition(self) -> Artifacts:
+        """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
+        return self._artifacts("bootstrap-ignition", BOOTSTRAP_IGNITION, self._bootstrap(), True)
 
     def bootstrap(self) -> Boot:
         """What the bootstrap machine boots: it runs from memory, wherever it is."""
@@ -127,12 +132,13 @@ class BootFiles:
 
     def _bootstrap(self) -> pulumi.Output[str]:
         """What bootstraps the cluster; all in one file for a machine that is given no userdata."""
-        assets, node = self._base.assets, self._base.nodes.bootstrap
+        config, node = self._bootstrap_config, self._base.nodes.bootstrap
+        assert config is not None, "the cluster's own stack forms it"
         if self._base.site.in_place:
-            return assets.bootstrap.apply(installer.checked_in_place)
+            return config.apply(installer.checked_in_place)
         if self._hands_over:
-            return assets.bootstrap
-        source = assets.bootstrap.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
+            return config
+        source = config.apply(lambda text: ignition.Source(url=ignition.data_url(text)))
         return self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
 
 

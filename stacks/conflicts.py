@@ -9,6 +9,7 @@ from metal_ipi.stacks import day_two_conflicts, sizes
 from metal_ipi.stacks.cluster_api.refused import not_through_hubs
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.pools import conflicts as pools
 from metal_ipi.stacks.problems import Found, Problem, problems_of
 from metal_ipi.stacks.sections import kernel_arguments
 from metal_ipi.stacks.sections.api_address import ExternalApi, KubeVip, PlatformApi, PlatformIngress
@@ -30,8 +31,7 @@ def conflicts(settings: Settings) -> list[Problem]:
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), sizes.conflicts(settings)),
         *(_addresses(settings), _announced_ingress(settings), _platform(settings), _external(settings)),
-        _live_checks(settings),
-        not_through_hubs(settings),
+        *(_live_checks(settings), not_through_hubs(settings), pools.conflicts(settings)),
     )
     site = facility(settings)
     return problems_of(chain(*found, site.conflicts(), day_two_conflicts.conflicts(settings, site)))
@@ -101,7 +101,7 @@ def _install_config(settings: Settings) -> Found:
         yield "apiAddress.ipv6Address", api.ipv6_address, _ONE_FAMILY, "remove it"
     for path, value, why, remedy in config.contradictions():
         yield f"installConfig.{path}", value, why, remedy
-    count = settings.control_plane.count + settings.arbiter.count + settings.workers.count
+    count = len(settings.machines)
     if config.networking.nodes < count:
         yield (
             "installConfig.networking.clusterNetwork",
@@ -141,11 +141,13 @@ def _announced_ingress(settings: Settings) -> Found:
     api, ingress, workers = settings.api_address, settings.ingress_address, settings.workers.count
     if not isinstance(ingress, KubeVip):
         return
-    if ingress.mode == "arp" and workers:
+    all_workers = sum(name.startswith("worker-") for name in settings.machines)
+    if ingress.mode == "arp" and all_workers:
         yield (
             "ingressAddress.mode",
             "arp",
-            f"the {workers} workers, which have the routers, have no credentials for the lease that says who answers",
+            f"the {all_workers} workers, which have the routers, have no credentials for the lease that says who"
+            " answers",
             "set ingressAddress.type to platform or external",
         )
     taken = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Annotated, Any, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
 from metal_ipi.stacks.platforms.ironic.settings import Ironic
@@ -30,12 +31,12 @@ from metal_ipi.stacks.sections.cluster_api import ClusterApi
 from metal_ipi.stacks.sections.day_two import DayTwo
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.dns import Cloudflare, Delegate, Lexicon, NoDns, Rfc2136, Route53
-from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, Release
+from metal_ipi.stacks.sections.forms import BaseDomain, ClusterName, PoolName, Release
 from metal_ipi.stacks.sections.install import Install, Lab, Ssh, Timeouts
 from metal_ipi.stacks.sections.install_config import InstallConfig
 from metal_ipi.stacks.sections.machine_config import MachineConfigs
-from metal_ipi.stacks.sections.machines import Arbiter, ControlPlane, Reprovision, Workers
-from metal_ipi.stacks.sections.node_marks import Taint
+from metal_ipi.stacks.sections.machines import Arbiter, ControlPlane, Reprovision, WorkerPool, Workers
+from metal_ipi.stacks.sections.node_marks import Taint, over
 from metal_ipi.stacks.sections.preflight import Cost, Preflight
 from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses, ServiceAddresses
 
@@ -103,11 +104,16 @@ class Settings(Section):
         description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced, nor"
         " the objects of a cluster on a hub; not set: true",
     )
+    pool: PoolName | None = Field(
+        default=None,
+        description="set only in the stack of a pool: which one it is; `make` sets it by itself",
+    )
     lab: Lab | None = Field(
         default=None,
         description="set only for stacks that run in the lab; read by the command line, not by the program",
     )
     rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
+    _own: tuple[str, ...] | None = PrivateAttr(default=None)
 
     @property
     def domain(self) -> str:
@@ -165,8 +171,23 @@ class Settings(Section):
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """The machines that last, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ..."""
-        return self.platform.machines({role: section.count for role, section in self._roles.items()})
+        """The machines that last, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ... Those of
+        the whole facility, or of one stack of it (`stacks.pools.splitting`)."""
+        if self._own is not None:
+            return self._own
+        counted = self.platform.machines({role: section.count for role, section in self._roles.items()})
+        return tuple(dict.fromkeys((*counted, *chain.from_iterable(map(self.of_pool, self.workers.pools)))))
+
+    def of_pool(self, pool: WorkerPool) -> tuple[str, ...]:
+        """The machines of a pool."""
+        return self.platform.machines_of(f"worker-{number}" for number in range(pool.first, pool.first + pool.count))
+
+    def narrowed(self, machines: tuple[str, ...], workers: Workers, pool: str | None = None) -> Settings:
+        """The settings of a stack that has these machines alone: those of a pool, or of the cluster's own stack."""
+        platform = self.platform.narrowed(frozenset(machines), pool)
+        result = self.model_copy(update={"platform": platform, "workers": workers, "pool": pool})
+        result._own = machines
+        return result
 
     @property
     def _roles(self) -> Mapping[str, ControlPlane | Arbiter | Workers]:
@@ -184,6 +205,10 @@ class Settings(Section):
             ("controlPlane.kernelArguments", self.control_plane.kernel_arguments),
             ("arbiter.kernelArguments", self.arbiter.kernel_arguments),
             ("workers.kernelArguments", self.workers.kernel_arguments),
+            *(
+                (f"workers.pools[{index}].kernelArguments", pool.kernel_arguments)
+                for index, pool in enumerate(self.workers.pools)
+            ),
             *((f"platform.{path}", arguments) for path, arguments in self.platform.given_kernel_arguments()),
         ):
             for index, argument in enumerate(arguments):
@@ -201,9 +226,7 @@ class Settings(Section):
     def taints(self, machine: str) -> tuple[Taint, ...]:
         """The taints that a machine's (`worker-0`) node gets: its role's, and its own over those of the same key and
         effect."""
-        own = self.of_machine(machine).taints
-        taken = {(taint.key, taint.effect) for taint in own}
-        return (*(taint for taint in self._role(machine).taints if (taint.key, taint.effect) not in taken), *own)
+        return over(self.of_machine(machine).taints, self._role(machine).taints)
 
     def _role(self, machine: str) -> ControlPlane | Arbiter | Workers:
         return self._roles[machine.rpartition("-")[0]]

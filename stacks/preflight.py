@@ -38,7 +38,10 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         excused=settings.preflight.excused,
         overrides={str(name): why for name, why in settings.preflight.overrides.items()},
     )
-    return facility(settings).checked(checked, boot)
+    checked = facility(settings).checked(checked, boot)
+    # What the cluster's own stack has checked, and has by now.
+    own = {"installer": None, "images": False, "api_address": None}
+    return checked if settings.pool is None else checked.model_copy(update=own)
 
 
 def _pools(settings: Settings) -> dict[str, str]:

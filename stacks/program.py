@@ -19,6 +19,9 @@ from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
 from metal_ipi.stacks.kinds import is_hub
 from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.pools.cluster import machines_of, pool_of
+from metal_ipi.stacks.pools.splitting import split
+from metal_ipi.stacks.pools.told import told
 from metal_ipi.stacks.reading import given
 from metal_ipi.stacks.sections.dns import NoDns
 from metal_ipi.stacks.service_addresses import service_addresses
@@ -35,8 +38,13 @@ def main() -> None:
         outputs = declare_hub(HUB.load())
     else:
         settings = load()
-        if settings.cluster_api is None:
-            outputs = declare(settings, boot_spec(settings))
+        if settings.pool is not None:
+            from metal_ipi.stacks.pools.program import declare as declare_pool
+
+            outputs = declare_pool(pool_of(settings), settings, boot_spec(settings))
+        elif settings.cluster_api is None:
+            found = split(settings, pulumi.get_stack(), machines_of(settings, pulumi.get_stack()))
+            outputs = declare(found.cluster, boot_spec(settings), whole=settings if found.pools else None)
         else:
             from metal_ipi.stacks.cluster_api.program import declare as declare_on_hub
 
@@ -59,11 +67,19 @@ def boot_spec(settings: Settings) -> BootSpec:
     )
 
 
-def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None) -> dict[str, pulumi.Input[Any]]:
-    """Declare a cluster; returns the stack's outputs, by name. `parent` is what it belongs to; None: the stack."""
-    operators = day_two.operators(settings, facility(settings))
+def declare(
+    settings: Settings, boot: BootSpec, parent: pulumi.Resource | None = None, whole: Settings | None = None
+) -> dict[str, pulumi.Input[Any]]:
+    """Declare a cluster; returns the stack's outputs, by name.
+
+    Args:
+        parent: what it belongs to; None: the stack.
+        whole: the settings of the facility, where pools of workers are in other stacks; None: there are none.
+    """
+    # Operators are for the nodes of all stacks.
+    operators = day_two.operators(whole or settings, facility(whole or settings))
     base = prepared(settings, boot, parent)
-    files = BootFiles(base)
+    files = BootFiles(base, base.assets.bootstrap)
     control_plane = steps.ordered_pool(base, files, "control-plane", "control-plane", base.nodes.control_plane)
     arbiter = (
         steps.ordered_pool(base, files, "arbiter", "arbiter", base.nodes.arbiters) if base.nodes.arbiters else None
@@ -74,17 +90,18 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     machines = {**control_plane.machines, **arbiters, **workers.machines}
     costs = cost(settings, machines, base.invoke)
     dns = steps.cluster_dns(base, control_plane, arbiters, workers, bootstrap)
+    credentials = cluster_credentials(dns, base.assets)
 
     in_place = {node: [dns.records] for node in control_plane.machines} if not bootstrap else {}
     control_plane_installed = steps.installation(
-        base, files, "control-plane-installation", control_plane, dns, after=in_place
+        base, files, "control-plane-installation", control_plane, credentials, after=in_place
     )
     control_plane_checks = steps.pool_checks(
         base, "control-plane-checks", control_plane, control_plane_installed, bootstrap
     )
     arbiter_checks = arbiter_installed = None
     if arbiter is not None:
-        arbiter_installed = steps.installation(base, files, "arbiter-installation", arbiter, dns, after={})
+        arbiter_installed = steps.installation(base, files, "arbiter-installation", arbiter, credentials, after={})
         arbiter_checks = steps.pool_checks(base, "arbiter-checks", arbiter, arbiter_installed, bootstrap)
     formed = steps.bootstrap_gates(base, bootstrap, {**control_plane.machines, **arbiters}, dns, control_plane_checks)
     stands = [
@@ -109,7 +126,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     worker_checks = workers_installed = None
     if workers.machines:
         lent = {base.site.lent: [removal.resource]} if base.site.lent and removal else {}
-        workers_installed = steps.installation(base, files, "worker-installation", workers, dns, after=lent)
+        workers_installed = steps.installation(base, files, "worker-installation", workers, credentials, after=lent)
         worker_checks = steps.pool_checks(base, "worker-checks", workers, workers_installed, bootstrap)
 
     # A worker may be installed only when the bootstrap machine has given its server back, and a control plane machine
@@ -119,12 +136,11 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
     ]
     joining = [formed, *chain.from_iterable(installed)]
     alone = [*([removal.resource] if removal else stands), dns.ingress_records]
-    ready, complete = steps.completion_gates(base, machines, dns, worker_checks, joining=joining, alone=alone)
+    ready, complete = steps.completion_gates(base, machines, credentials, worker_checks, joining=joining, alone=alone)
     reached = api_address.ingress_answers(
         settings, base.ingress_address, access=base.access, machines=machines, after=[*joining, *alone], opts=base.ours
     )
     passed = worker_checks.passed if worker_checks else []
-    credentials = cluster_credentials(dns, base.assets)
     marks = day_two.node_marks(settings, machines, credentials, [ready], base.ours)
     day_two.day_two(
         settings,
@@ -132,7 +148,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         day_two.Complete(
             kubeconfig=base.assets.kubeconfig,
             credentials=credentials,
-            keys=base.keys,
+            keys=base.cluster,
             after=[complete, ready, *passed, *([marks] if marks else [])],
         ),
         base.components,
@@ -143,7 +159,7 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         announcing=workers.machines or control_plane.machines,
         kubeconfig=base.assets.kubeconfig,
         after=[complete, ready, *reached, *passed],
-        cluster=base.keys,
+        cluster=base.cluster,
         opts=base.components,
     )
     nodes = [each.nodes for each in (control_plane_checks, arbiter_checks, worker_checks) if each is not None]
@@ -163,5 +179,6 @@ def declare(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None =
         "nodes": pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]),
         "kubeconfig": base.assets.kubeconfig,
         "kubeadminPassword": base.assets.kubeadmin_password,
+        **(told(base, credentials, control_plane.machines, control_plane_installed) if whole else {}),
     }
     return {name: value for name, value in outputs.items() if value is not None}

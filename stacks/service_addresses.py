@@ -16,8 +16,9 @@ from metal_ipi.stacks.settings import Settings
 
 
 def announcing_role(settings: Settings) -> Role | None:
-    """The machines that announce service addresses over BGP: those that run the services; None where none does."""
-    if not isinstance(settings.service_addresses, MetalLbBgp):
+    """The machines that announce service addresses over BGP: those that run the services; None where none does. MetalLB
+    is declared by the cluster's own stack, so a pool's do not."""
+    if not isinstance(settings.service_addresses, MetalLbBgp) or settings.pool is not None:
         return None
     return "worker" if settings.workers.count else "control-plane"
 

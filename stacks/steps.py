@@ -17,13 +17,12 @@ from metal_ipi.components.install.bootstrap import (
     BootstrapGatesArgs,
     BootstrapRemoval,
     BootstrapRemovalArgs,
-    cluster_credentials,
 )
 from metal_ipi.components.machines.contract import LastingMachine, Machine, MachineArgs, node_addresses
 from metal_ipi.components.machines.node import Node, Role
-from metal_ipi.provider.types import Gate, GateArgs, InstallComplete, NodesReady
+from metal_ipi.provider.types import ClusterCredentials, Gate, GateArgs, InstallComplete, NodesReady
 from metal_ipi.stacks import api_address, assets, checks
-from metal_ipi.stacks.base import Base
+from metal_ipi.stacks.base import Base, ClusterBase
 from metal_ipi.stacks.boot_files import BootFiles, PoolBoot
 from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION
 from metal_ipi.stacks.service_addresses import announcing_role
@@ -124,7 +123,7 @@ def installation(
     files: BootFiles,
     name: str,
     pool: OrderedPool,
-    dns: ClusterDns,
+    credentials: ClusterCredentials,
     *,
     after: Mapping[Node, Sequence[pulumi.Resource]],
 ) -> PoolInstallation | None:
@@ -136,7 +135,7 @@ def installation(
         name,
         pool.pool,
         pool.boot.prepared,
-        credentials=cluster_credentials(dns, base.assets),
+        credentials=credentials,
         expected={node: each.apply(node_check.variables) for node, each in expected.items()},
         after=after,
     )
@@ -165,7 +164,7 @@ def pool_checks(
 
 
 def bootstrap_gates(
-    base: Base,
+    base: ClusterBase,
     bootstrap: Mapping[Node, Machine],
     etcd: Mapping[Node, Machine],
     dns: ClusterDns,
@@ -245,10 +244,37 @@ def bootstrap_removal(
     return None
 
 
+def nodes_ready(
+    base: Base,
+    machines: Mapping[Node, Machine],
+    credentials: ClusterCredentials,
+    *,
+    etcd_members: int | None = None,
+    gives_up_with: Sequence[str],
+    after: Sequence[pulumi.Resource],
+) -> Gate:
+    """Declare the gate behind which all of these machines' nodes are ready."""
+    return Gate(
+        "nodes-ready",
+        GateArgs(
+            spec=NodesReady(
+                credentials=credentials,
+                names=[node.fqdn for node in machines],
+                addresses=node_addresses(machines),
+                etcd_members=etcd_members,
+                logs=base.access.logs(machines),
+            ),
+            timeout_seconds=base.settings.timeouts.nodes_ready,
+            gives_up_with=gives_up_with,
+        ),
+        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(after))),
+    )
+
+
 def completion_gates(
     base: Base,
     machines: Mapping[Node, Machine],
-    dns: ClusterDns,
+    credentials: ClusterCredentials,
     worker_checks: PoolChecks | None,
     *,
     joining: Sequence[pulumi.Resource],
@@ -256,30 +282,16 @@ def completion_gates(
 ) -> tuple[Gate, Gate]:
     """Declare the gates behind which all nodes are ready and, after `alone` too, the cluster version is available."""
     timeouts = base.settings.timeouts
-    credentials, logs = cluster_credentials(dns, base.assets), base.access.logs(machines)
     workers = [worker_checks.reachable_gate] if worker_checks else []
     members = len(base.nodes.etcd)
     # From bootstrap's end the API is the control plane's: nodes join while others are checked and the bootstrap machine
     # goes.
-    ready = Gate(
-        "nodes-ready",
-        GateArgs(
-            spec=NodesReady(
-                credentials=credentials,
-                names=[node.fqdn for node in machines],
-                addresses=node_addresses(machines),
-                etcd_members=members if members > _BEFORE_GROWTH or base.nodes.arbiters else None,
-                logs=logs,
-            ),
-            timeout_seconds=timeouts.nodes_ready,
-            gives_up_with=workers,
-        ),
-        pulumi.ResourceOptions.merge(base.ours, pulumi.ResourceOptions(depends_on=list(joining))),
-    )
+    etcd = members if members > _BEFORE_GROWTH or base.nodes.arbiters else None
+    ready = nodes_ready(base, machines, credentials, etcd_members=etcd, gives_up_with=workers, after=joining)
     complete = Gate(
         "install-complete",
         GateArgs(
-            spec=InstallComplete(credentials=credentials, logs=logs),
+            spec=InstallComplete(credentials=credentials, logs=base.access.logs(machines)),
             timeout_seconds=timeouts.install_complete,
             stability_seconds=timeouts.stable,
             gives_up_with=["nodes-ready", *workers],

@@ -166,7 +166,7 @@ class UserData:
         return pulumi.Output.all(
             source,
             None if self._identities is None or node is None else of_one(self._identities, node.hostname),
-            self._base.assets.worker_pointer,
+            self._base.worker_pointer,
             self._base.keys.public_key,
             self._base.keys.host_key_seed,
             self._base.api_address if announces else None,

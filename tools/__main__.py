@@ -52,6 +52,7 @@ def _arguments() -> argparse.Namespace:
     inner = commands.add_parser("engine", parents=[with_engine])
     inner.add_argument("operation", choices=("up", "down", "refresh", "preview", "preflight", "sweep"))
     inner.add_argument("--stack", required=True)
+    inner.add_argument("--pool")
     inner.add_argument("--made-of", nargs=2, metavar=("MACHINES", "INSTALLER"))
     contain = commands.add_parser("contain")
     contain.add_argument("rest", nargs=argparse.REMAINDER)
@@ -70,7 +71,7 @@ def main() -> int:
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
             if arguments.command == "engine":
-                layout = Layout(root=arguments.root, stack=arguments.stack)
+                layout = Layout(root=arguments.root, stack=arguments.stack, pool=arguments.pool)
                 run_engine(arguments.operation, layout, found, arguments.made_of)
             else:
                 rehearse_side(arguments.root, found, arguments.target, arguments.names)

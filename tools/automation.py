@@ -219,12 +219,14 @@ def locks(layout: Layout) -> list[Path]:
 def mend_backend(layout: Layout) -> None:
     """Remove what a killed engine wrote half: temporary files, and side files that would keep the state from loading.
 
-    Only while holding the stack's lock. The state itself is replaced atomically.
+    Only while holding the stack's lock. The state itself is replaced atomically. Other stacks of the facility may be at
+    work in the same backend.
     """
-    for file in layout.backend.rglob("*.tmp"):
-        file.unlink(missing_ok=True)
-    for file in layout.backend.rglob("*.attrs"):
-        file.unlink(missing_ok=True)
+    for file in (*layout.backend.rglob("*.tmp"), *layout.backend.rglob("*.attrs")):
+        names = {part.partition(".")[0] for part in file.relative_to(layout.backend).parts[1:]}
+        others = {name for name in names if name.startswith(f"{layout.cluster.stack}-")} - {layout.stack}
+        if not others and (layout.pool is None or layout.stack in names):
+            file.unlink(missing_ok=True)
 
 
 def last_words(error: Exception) -> str:

@@ -10,13 +10,13 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Generator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tools import choices, clusterctl, engine, nmstate, stackfile
+from tools import choices, clusterctl, engine, facility_stacks, nmstate, stackfile
 from tools.choices import Asked
 from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
@@ -89,15 +89,17 @@ def _end_lab(layout: Layout, users: list[str]) -> None:
 
 def preview(layout: Layout, asked: Asked) -> None:
     """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
+    document = stackfile.read(layout.stack_file)
     if layout.exists:
-        is_lab = stackfile.is_lab(layout.stack_file)
+        is_lab = stackfile.lab_machines(document) is not None
         with at_work(layout.lab.parent) if is_lab else contextlib.nullcontext():
-            _inner(layout, "preview", is_lab=is_lab)
+            _operate(layout, document, "preview", is_lab=is_lab)
         return
     from tools.rehearsal import rehearse
     from tools.screen import Screen
 
-    rehearse(layout, engine.ensure(say), Screen())
+    pools = tuple(facility_stacks.pools_of(layout, document).wanted)
+    rehearse(layout, engine.ensure(say), Screen(), pools=pools)
 
 
 def topology(layout: Layout, asked: Asked) -> None:
@@ -135,12 +137,12 @@ def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
-        _inner(layout, operation, is_lab=False)
+        _operate(layout, document, operation, is_lab=False)
         return
     _check_settings(layout, document)
     with at_work(layout.lab.parent):
         _start_lab(layout, asked, document)
-        _inner(layout, operation, is_lab=True)
+        _operate(layout, document, operation, is_lab=True)
 
 
 def hub(layout: Layout, asked: Asked) -> None:
@@ -164,10 +166,10 @@ def hub_down(layout: Layout, asked: Asked) -> None:
 
 
 def output(layout: Layout, asked: Asked) -> None:
-    """Print a stack's outputs as one JSON document; secrets are masked."""
-    from tools.outputs import outputs
+    """Print the outputs of a stack and of its pools as one JSON document; secrets are masked."""
+    from tools.outputs import of_facility
 
-    print(outputs(layout, engine.ensure(say)))
+    print(of_facility(layout, engine.ensure(say)))
 
 
 def kubeconfig(layout: Layout, asked: Asked) -> None:
@@ -190,7 +192,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     if operation == "up":
         nmstate.ensure(document)
     if stackfile.lab_machines(document) is None:
-        _inner(layout, operation, is_lab=False)
+        _operate(layout, document, operation, is_lab=False)
         return
     hub = _hub_of(layout, document) if operation == "up" else None
     stacks = [layout] if hub is None else [hub, layout]
@@ -207,7 +209,8 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
         for each in stacks:
             if hub is not None:
                 say(f"\nstack '{each.stack}'")
-            _inner(each, operation, is_lab=True, made_of=(machines, installer))
+            its = document if each is layout else stackfile.read(each.stack_file)
+            _operate(each, its, operation, is_lab=True, made_of=(machines, installer))
 
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
@@ -267,22 +270,72 @@ def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
         raise StackError(str(error)) from error
 
 
-def _inner(layout: Layout, operation: str, *, is_lab: bool, made_of: tuple[str, str] | None = None) -> None:
-    """Start the inner half, in the lab's namespaces for a lab stack, and wait for it. It writes down what the state is
-    `made_of`: machines and installer of the lab."""
+def _operate(
+    layout: Layout, document: stackfile.Tree, operation: str, *, is_lab: bool, made_of: tuple[str, str] | None = None
+) -> None:
+    """Run an operation on the stacks of a facility: the cluster's, then its pools' beside each other; `down` the other
+    way round. What a state is `made_of`: machines and installer of the lab."""
+    pools = facility_stacks.pools_of(layout, document)
+    replace = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
+    there = {pool: pools.wanted.get(pool, ()) for pool in layout.pools}
+    gone = {pool: () for pool in pools.gone}
+
+    with _stopping() as stopping:
+
+        def beside(operation: str, which: Mapping[str, tuple[str, ...]]) -> None:
+            def run(each: Layout) -> None:
+                if stopping.asked:
+                    raise RunFailed("it was not begun, for this was to stop")
+                _inner(each, operation, stopping, is_lab=is_lab, replace=replace.get(each.pool, ""))
+
+            facility_stacks.beside(operation, layout, which, run)
+
+        if operation == "down":
+            beside("down", there)
+        _inner(layout, operation, stopping, is_lab=is_lab, made_of=made_of, replace=replace.get(None, ""))
+        if operation == "up":
+            beside("down", gone)
+            beside("up", pools.wanted)
+        elif operation == "refresh":
+            beside(operation, there)
+        elif operation not in {"down", "sweep"}:
+            for pool in pools.gone:
+                say(f"\npool {pool} is not in the stack file any more: `up` takes it down")
+            for pool in pools.wanted:
+                say(f"\npool {pool}")
+                _inner(layout.of_pool(pool), operation, stopping, is_lab=is_lab)
+
+
+def _inner(
+    layout: Layout,
+    operation: str,
+    stopping: _Stopping,
+    *,
+    is_lab: bool,
+    made_of: tuple[str, str] | None = None,
+    replace: str = "",
+) -> None:
+    """Start the inner half, in the lab's namespaces for a lab stack, and wait for it. Lines of pools that are at work
+    beside each other begin with their names. `replace`: machines to make anew."""
     found = engine.ensure(say)
     command = python_module("--root", str(layout.root), "contain", "engine", operation, "--stack", layout.stack)
     command += ["--engine", str(found.path), "--engine-version", found.version]
     command += ["--made-of", *made_of] if made_of else []
+    command += ["--pool", layout.pool] if layout.pool else []
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    env = {**os.environ, "PYTHONPATH": path}
+    env = {**os.environ, "PYTHONPATH": path, "REPLACE": replace}
     if is_lab:
         facility = Facility(layout=layout)
         env |= facility.environment(facility.facts())
         command = facility.enter(command)
-    leashes: list[IO[bytes]] = []
-    with _stopping(leashes):
-        status = run_leashed(command, cwd=layout.root, env=env, started=leashes.append)
+    named = layout.pool is not None and operation in ("up", "down", "refresh")
+    status = run_leashed(
+        command,
+        cwd=layout.root,
+        env=env,
+        started=stopping.leashes.append,
+        line=(lambda text: print(f"{layout.pool}: {text}", flush=True)) if named else None,
+    )
     if status == 0:
         return
     if operation not in LOOKING:
@@ -298,22 +351,31 @@ def _inner(layout: Layout, operation: str, *, is_lab: bool, made_of: tuple[str, 
     raise SystemExit(status)
 
 
-@contextlib.contextmanager
-def _stopping(leashes: list[IO[bytes]]) -> Generator[None]:
-    """Pass requests to stop on: the first cancels, the second stops at once, the third lets go of the leash."""
-    asked = 0
+@dataclass
+class _Stopping:
+    """Passes requests to stop on: the first cancels, the second stops at once, the third lets go of the leash."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked += 1
+    asked: int = 0
+    """How often it was asked for."""
+    leashes: list[IO[bytes]] = field(default_factory=list[IO[bytes]])
+    """Of the inner halves that were started."""
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        self.asked += 1
         say(f"\nstopping ({signal.Signals(number).name}): running steps are finished or cancelled first")
-        for leash in leashes:
-            with contextlib.suppress(OSError):
-                leash.close() if asked > 2 else leash.write(STOP)
+        for leash in self.leashes:
+            with contextlib.suppress(OSError, ValueError):  # of one that has ended it is closed
+                leash.close() if self.asked > 2 else leash.write(STOP)
 
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+@contextlib.contextmanager
+def _stopping() -> Generator[_Stopping]:
+    """Have requests to stop passed on."""
+    stopping = _Stopping()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, stopping.stop) for number in numbers}
     try:
-        yield
+        yield stopping
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

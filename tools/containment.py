@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from filelock import FileLock, Timeout
 
@@ -71,15 +72,30 @@ def hold_leash(on_stop: Callable[[], None], on_end: Callable[[], None]) -> None:
     threading.Thread(target=watch, daemon=True, name="leash").start()
 
 
-def run_leashed(command: Sequence[str], *, cwd: Path, env: dict[str, str], started: Callable[[IO[bytes]], None]) -> int:
-    """Run a command that holds our leash; returns its exit status. `started` is given the leash."""
+def run_leashed(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: dict[str, str],
+    started: Callable[[IO[bytes]], None],
+    line: Callable[[str], None] | None = None,
+) -> int:
+    """Run a command that holds our leash; returns its exit status.
+
+    `started` is given the leash; `line` each line that it prints, where that does not go where ours goes.
+    """
     # A session of its own: Ctrl-C reaches only us, and we decide what becomes of it.
+    out = {} if line is None else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(
-        list(command), cwd=cwd, env=env, stdin=subprocess.PIPE, bufsize=0, start_new_session=True
+        list(command), cwd=cwd, env=env, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, **out
     ) as process:
         assert process.stdin is not None
         process.stdin.write(ALIVE)
         started(process.stdin)
+        if process.stdout is not None and line is not None:
+            with io.TextIOWrapper(io.BufferedReader(cast(io.RawIOBase, process.stdout)), errors="replace") as text:
+                for each in text:
+                    line(each.rstrip("\n"))
         return process.wait()
 
 

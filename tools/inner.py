@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tools import plugin_host, stackfile
@@ -37,12 +38,12 @@ def run_engine(operation: str, layout: Layout, found: Engine, made_of: Sequence[
     hold_leash(stop, kill)
     if operation in LOOKING:
         with tempfile.TemporaryDirectory(prefix="metal-ipi-") as directory:
-            apart = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
+            apart = replace(layout, states=Path(directory))
             sessions.append(Session(apart, found, load_program(layout.root), Screen()))
             sessions[0].look(operation)
         return
-    replace = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
-    session = Session(layout, found, load_program(layout.root), Screen(), replace)
+    renewed = os.environ.get("REPLACE", "").replace(",", " ").split() if operation == "up" else ()
+    session = Session(layout, found, load_program(layout.root), Screen(), renewed)
     sessions.append(session)
     session.run(operation, made_of)
 

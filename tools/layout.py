@@ -7,6 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's root, where Pulumi.yaml is."""
+_STATES = ".pulumi/stacks/*"
+"""Where a backend has the states of a project."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +19,24 @@ class Layout:
     """The project's root."""
     stack: str
     """The stack's name."""
+    pool: str | None = None
+    """The pool of workers that it has; None: it is no pool's stack."""
     states: Path | None = None
     """Where stacks keep their state; None: `.state/stacks` below the root. A rehearsal uses a temporary directory."""
 
     @property
+    def cluster(self) -> Layout:
+        """The cluster's stack: of a pool's the one that it belongs to, else itself."""
+        return replace(self, stack=self.stack.removesuffix(f"-{self.pool}"), pool=None) if self.pool else self
+
+    def of_pool(self, pool: str) -> Layout:
+        """The stack of a pool; the cluster's is told so."""
+        return replace(self, stack=f"{self.stack}-{pool}", pool=pool)
+
+    @property
     def stack_file(self) -> Path:
-        """The committed configuration; never written to."""
-        return self.root / "stacks" / f"Pulumi.{self.stack}.yaml"
+        """The committed configuration, of a pool that of its cluster; never written to."""
+        return self.root / "stacks" / f"Pulumi.{self.cluster.stack}.yaml"
 
     @property
     def lab(self) -> Path:
@@ -32,7 +45,9 @@ class Layout:
 
     @property
     def state(self) -> Path:
-        """Everything of this stack that is not committed; mode 0700."""
+        """Everything of this stack that is not committed; mode 0700. That of a pool is below its cluster's."""
+        if self.pool is not None:
+            return self.cluster.state / "pools" / self.pool
         return (self.states or self.root / ".state" / "stacks") / self.stack
 
     @property
@@ -52,8 +67,8 @@ class Layout:
 
     @property
     def backend(self) -> Path:
-        """The file backend: state, history and locks."""
-        return self.state / "backend"
+        """The file backend: state, history and locks. A pool's stack reads outputs of its cluster's: both share it."""
+        return self.cluster.state / "backend"
 
     @property
     def home(self) -> Path:
@@ -63,7 +78,7 @@ class Layout:
     @property
     def passphrase(self) -> Path:
         """The generated passphrase of the secrets in the state; mode 0600."""
-        return self.state / "passphrase"
+        return self.cluster.state / "passphrase"
 
     @property
     def running(self) -> Path:
@@ -95,15 +110,19 @@ class Layout:
         return self.root / ".state" / "pictures" / f"{self.stack}-{kind}.svg"
 
     def checkpoints(self) -> dict[str, Path]:
-        """The stacks that have their state beside this one's, with its files."""
-        folders = sorted(self.state.parent.glob("*/")) if self.state.parent.is_dir() else []
-        files = {folder.name: replace(self, stack=folder.name).checkpoint for folder in folders}
-        return {stack: file for stack, file in files.items() if file is not None}
+        """The stacks that have their state beside this one's, with its files; those of pools among them."""
+        return {file.stem: file for file in sorted(self.cluster.state.parent.glob(f"*/backend/{_STATES}/*.json"))}
+
+    @property
+    def pools(self) -> list[str]:
+        """The pools of the cluster whose stacks have a state."""
+        files = sorted(self.backend.glob(f"{_STATES}/{self.stack}-*.json"))
+        return [file.stem.removeprefix(f"{self.stack}-") for file in files]
 
     @property
     def checkpoint(self) -> Path | None:
         """The file that the engine keeps the state in; None where it has none."""
-        return next(iter(self.backend.glob(f".pulumi/stacks/*/{self.stack}.json")), None)
+        return next(iter(self.backend.glob(f"{_STATES}/{self.stack}.json")), None)
 
     @property
     def exists(self) -> bool:

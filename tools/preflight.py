@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tools.errors import RunFailed, StackError
-from tools.layout import ROOT
+from tools.layout import ROOT, Layout
 from tools.screen import Screen
 from tools.state import PREFLIGHT, Deployment
+from tools.states import state_of
 
 _COMMAND = (sys.executable, "-m", "metal_ipi.provider.preflight")
 _STYLES = {"error": "red", "warning": "yellow"}
@@ -19,16 +20,16 @@ _FURTHER = " " * 9
 """What further lines of a finding begin with."""
 
 
-def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen) -> None:
+def run(values: Mapping[str, str], layout: Layout, screen: Screen) -> None:
     """Print it; `values` are the stack's settings as the engine hands them over, secrets included.
 
-    `state` is what is known of the stack here: which run it is, and whether it has passed before.
+    Of the state is taken which run it is, and whether it has passed before.
 
     Raises RunFailed when there are errors, StackError when the settings are wrong.
     """
     done = subprocess.run(
         _COMMAND,
-        input=json.dumps(request(values, stack, state)),
+        input=json.dumps(request(values, layout.stack, state_of(layout), state_of(layout.cluster))),
         capture_output=True,
         check=False,
         cwd=ROOT,
@@ -40,26 +41,31 @@ def run(values: Mapping[str, str], stack: str, state: Deployment, screen: Screen
         style = _STYLES.get(level, style if line.startswith(_FURTHER) else "")
         screen.line(line, style)
     if done.returncode == 1 and done.stdout:
-        raise RunFailed(f"preflight of stack '{stack}': it must not be brought up yet")
+        raise RunFailed(f"preflight of stack '{layout.stack}': it must not be brought up yet")
     if done.returncode != 0:
-        raise RunFailed(f"preflight of stack '{stack}' could not be made", why=done.stderr.strip())
+        raise RunFailed(f"preflight of stack '{layout.stack}' could not be made", why=done.stderr.strip())
 
 
-def request(values: Mapping[str, str], stack: str, state: Deployment) -> dict[str, Any]:
-    """What `provider.preflight` is asked. Raises StackError when the settings are wrong."""
+def request(
+    values: Mapping[str, str], stack: str, state: Deployment, cluster: Deployment | None = None
+) -> dict[str, Any]:
+    """What `provider.preflight` is asked. `cluster`: the state of the cluster's stack; None: it is the same. Raises
+    StackError when the settings are wrong."""
+    cluster = cluster or state
     # Not at the top: the program, which has these too, is loaded while the engine opens the stack.
     from metal_ipi.stacks import connections
+    from metal_ipi.stacks.pools.splitting import share
     from metal_ipi.stacks.preflight import plan
     from metal_ipi.stacks.settings import parse
     from metal_ipi.stacks.stream import boot_artifacts
 
     try:
-        settings = parse(dict(values), stack)
+        settings = share(parse(dict(values), stack), stack, frozenset(cluster.machines()))
         boot = boot_artifacts(settings)
         inputs = plan(settings, boot, stack).to_wire()
     except ValueError as error:
         raise StackError(str(error)) from error
-    known = {"run": run} if (run := state.run()) else {}
+    known = {"run": run} if (run := cluster.run()) else {}
     return {
         "config": connections.provider_sections(settings, boot.iso),
         "inputs": {**inputs, **known},

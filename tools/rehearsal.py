@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pulumi.automation import EngineEvent
@@ -17,10 +17,15 @@ from tools.screen import Screen
 from tools.session import Session
 
 
-def rehearse(layout: Layout, engine: Engine, screen: Screen, *also: Callable[[EngineEvent], None]) -> None:
-    """Preview a stack as if it had no state; `also` are given every event of the engine."""
+def rehearse(
+    layout: Layout, engine: Engine, screen: Screen, *also: Callable[[EngineEvent], None], pools: Sequence[str] = ()
+) -> None:
+    """Preview a stack and those of its pools, as if they had no state; `also` are given every event of the engine."""
     plugin_host.start(python_plugins(layout.root, with_stand_ins=True))
     program = load_program(layout.root)
     with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
         rehearsed = Layout(root=layout.root, stack=layout.stack, states=Path(directory))
         Session(rehearsed, engine, program, screen).rehearse(*also)
+        for pool in pools:
+            screen.line(f"\npool {pool}")
+            Session(rehearsed.of_pool(pool), engine, program, screen).rehearse(*also)

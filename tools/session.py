@@ -75,10 +75,11 @@ class Session:
                 machines, installer = made_of
                 write_private(self._layout.machines, machines)
                 write_private(self._layout.installer, installer)
-            is_new = operation == "up" and not self._layout.exists
+            existed = self._layout.exists
+            is_new = operation == "up" and not existed
             stack = self.prepare()
             if operation == "preview":
-                self._operations.run("preview", stack)
+                self._preview(stack, forget=not existed)
                 return
             state = Deployment(document={}) if is_new else export(self._layout, self._command)
             self._know_the_cluster(operation, state)
@@ -106,13 +107,22 @@ class Session:
         finally:
             lock.release()
 
+    def _preview(self, stack: automation.Stack, *, forget: bool) -> None:
+        """Tell what `up` would do; `forget`: there was no such stack, as of a new pool, and there is to be none."""
+        try:
+            self._operations.run("preview", stack)
+        finally:
+            if forget:
+                stack.workspace.remove_stack(self._layout.stack)
+                shutil.rmtree(self._layout.state)
+
     def look(self, operation: str) -> None:
         """Run `preflight` or `sweep`, which touch no state; raises RunFailed when something is wrong, or left."""
         self.prepare()
         # This command works on a state of its own.
-        here = Layout(root=self._layout.root, stack=self._layout.stack)
+        here = replace(self._layout, states=None)
         if operation == "preflight":
-            preflight.run(self._settings(), self._layout.stack, state_of(here), self._screen)
+            preflight.run(self._settings(), here, self._screen)
             return
         credentials = self._credentials()
         if credentials is None:
@@ -134,12 +144,12 @@ class Session:
 
     def open_rehearsal(self) -> automation.Stack:
         """Open the stack for a preview that needs neither credentials nor network."""
-        config = stackfile.for_rehearsal(stackfile.read(self._layout.stack_file))
+        config = stackfile.for_rehearsal(self._document)
         return self._open(config, own_passphrase=True, lab=True)
 
     def prepare(self) -> automation.Stack:
         """Write what the engine reads, and open the stack."""
-        document = stackfile.read(self._layout.stack_file)
+        document = self._document
         self._is_lab = stackfile.lab_machines(document) is not None
         if self._is_lab:
             self._facts = self._facility.facts()
@@ -188,6 +198,10 @@ class Session:
         return stack
 
     @property
+    def _document(self) -> stackfile.Tree:
+        return stackfile.of_pool(stackfile.read(self._layout.stack_file), self._layout.pool)
+
+    @property
     def _facility(self) -> Facility:
         return Facility(layout=self._layout)
 
@@ -211,7 +225,7 @@ class Session:
                 remedy="set clusterName and baseDomain back; or `make down` first, and install anew",
             )
         self._cluster = existing or configured
-        self._run = state.run()
+        self._run = state.run() or (state_of(self._layout.cluster).run() if self._layout.pool else None)
 
     def _to_replace(self, state: Deployment) -> list[str] | None:
         """The URNs of the machines to make anew."""

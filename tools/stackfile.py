@@ -19,6 +19,8 @@ from tools.errors import StackError
 from tools.program import import_from
 
 NAMESPACE = "metal-ipi"
+_FEW = 100
+"""No facility of so few workers is split by itself."""
 REHEARSAL = "rehearsal"
 """Stands in for each secret in a preview that has no key to decrypt them."""
 
@@ -231,6 +233,20 @@ def reservations(document: Tree) -> dict[str, str]:
     """The hardware reservations that the lab is to have, id → plan."""
     found = _tree(_section(document, "lab").get("reservations"))
     return {str(key): str(value) for key, value in found.items()}
+
+
+def may_have_pools(document: Tree) -> bool:
+    """Whether workers may be in stacks of their own. That is for the settings to say; this is only quick."""
+    workers = _section(document, "workers")
+    many = max(len(_servers(document)), workers.get("count", 0) if isinstance(workers.get("count"), int) else 0)
+    return bool(workers.get("pools") or workers.get("perStack")) or many > _FEW
+
+
+def of_pool(document: Tree, pool: str | None) -> Tree:
+    """The file of a pool's stack: that of its cluster's, and which pool it is."""
+    if pool is None:
+        return document
+    return {**document, "config": {**_config(document), f"{NAMESPACE}:pool": pool}}
 
 
 def has_secrets(document: Tree) -> bool:

@@ -87,7 +87,7 @@ class ClusterDns(pulumi.ComponentResource):
         self.to_withdraw = []
         self.records = self.ingress_records = self.bootstrap_records = self
         if args.zone is None:
-            _tell(self, _lines([*lasting, *temporary]))
+            tell(self, lines([*lasting, *temporary]))
         else:
             zone = args.zone
             self.records = self._keep(f"{name}-api-records", args, zone, lasting)
@@ -104,7 +104,7 @@ class ClusterDns(pulumi.ComponentResource):
     @property
     def needed(self) -> pulumi.Output[list[str]]:
         """The records that last, as lines of a zone file without TTL: all that must be there, whoever keeps them."""
-        return _lines(self._lasting)
+        return lines(self._lasting)
 
     def _keep(
         self, name: str, args: ClusterDnsArgs, zone: str, records: Records, *, ephemeral: bool = False
@@ -115,7 +115,7 @@ class ClusterDns(pulumi.ComponentResource):
                 zone=zone,
                 domain=args.domain,
                 ttl=args.ttl,
-                records=[DnsRecordArgs(name=each.name, type=each.type, values=list(each.values)) for each in records],
+                records=to_args(records),
                 ephemeral=ephemeral,
             ),
             pulumi.ResourceOptions(parent=self),
@@ -129,11 +129,7 @@ class ClusterDns(pulumi.ComponentResource):
         if args.bootstrap is not None:
             parts.append(("bootstrap-reverse", _hosts(args, dict([args.bootstrap])), True))
         for part, hosts, ephemeral in parts:
-            pointers = [
-                DnsRecordArgs(name=_reverse_name(address), type="PTR", values=[name], label=label)
-                for name, host in hosts.items()
-                for address, label in zip(host.all, (f"{name} PTR", f"{name} PTR IPv6"), strict=False)
-            ]
+            pointers = reverse_args(hosts)
             DnsRecords(
                 f"{name}-{part}-records-{zone}",
                 DnsRecordsArgs(zone=zone, ttl=args.ttl, records=pointers, ephemeral=ephemeral),
@@ -164,8 +160,20 @@ def _temporary(args: ClusterDnsArgs) -> Records:
     return bootstrap_records(domain=args.domain, node=node, address=host, api_has_address=own_address)
 
 
-def _reverse_name(address: pulumi.Input[str]) -> pulumi.Output[str]:
-    return pulumi.Output.from_input(address).apply(reverse_name)
+def to_args(records: Records) -> list[DnsRecordArgs]:
+    """Records as the provider takes them."""
+    return [DnsRecordArgs(name=each.name, type=each.type, values=list(each.values)) for each in records]
+
+
+def reverse_args(hosts: Mapping[str, Host[pulumi.Input[str]]]) -> list[DnsRecordArgs]:
+    """The PTR records of all addresses, of which a reverse zone takes its own."""
+    return [
+        DnsRecordArgs(
+            name=pulumi.Output.from_input(address).apply(reverse_name), type="PTR", values=[name], label=label
+        )
+        for name, host in hosts.items()
+        for address, label in zip(host.all, (f"{name} PTR", f"{name} PTR IPv6"), strict=False)
+    ]
 
 
 def _withdrawal(zone: str, records: Records) -> list[RemovalRecordArgs]:
@@ -175,7 +183,8 @@ def _withdrawal(zone: str, records: Records) -> list[RemovalRecordArgs]:
     ]
 
 
-def _lines(records: Records) -> pulumi.Output[list[str]]:
+def lines(records: Records) -> pulumi.Output[list[str]]:
+    """Records as lines of a zone file, without TTL."""
     parts = [
         pulumi.Output.from_input(value).apply(lambda text, record=record: f"{record.name}. {record.type} {text}")
         for record in records
@@ -184,11 +193,11 @@ def _lines(records: Records) -> pulumi.Output[list[str]]:
     return pulumi.Output.all(*parts).apply(list)
 
 
-def _tell(component: ClusterDns, lines: pulumi.Output[list[str]]) -> None:
+def tell(component: pulumi.Resource, needed: pulumi.Output[list[str]]) -> None:
     """Says what the keeper of the zone has to set: the gates wait for it."""
 
-    def tell(found: list[str]) -> None:
+    def say(found: list[str]) -> None:
         if not pulumi.runtime.is_dry_run():
             pulumi.log.info("nobody of ours keeps DNS; set these records by hand:\n  " + "\n  ".join(found), component)
 
-    lines.apply(tell)
+    needed.apply(say)

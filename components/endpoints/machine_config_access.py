@@ -67,6 +67,7 @@ def gate(
     timeout: int,
     address: pulumi.Input[str] | None = None,
     triggers: Sequence[pulumi.Input[str]] = (),
+    part: str | None = None,
     opts: pulumi.ResourceOptions,
 ) -> Gate:
     """Hand the networks over to nodes, and see from here that nobody else gets through.
@@ -77,9 +78,14 @@ def gate(
         timeout: seconds.
         address: the API's own address, if there is one: nobody else may get through there, either.
         triggers: what changes when a node was installed again, and has forgotten whom it lets in.
+        part: the pool whose machines these networks are; None: those of the cluster's own stack.
     """
     spec = MachineConfigAccess(
-        logs=access.logs(nodes), program=PROGRAM, networks=allowed, addresses=[] if address is None else [address]
+        logs=access.logs(nodes),
+        program=PROGRAM,
+        networks=allowed,
+        addresses=[] if address is None else [address],
+        part=part,
     )
     return Gate(name, GateArgs(spec=spec, timeout_seconds=timeout, triggers=triggers, aborts=True), opts)
 

@@ -72,6 +72,13 @@ def ingress_records(
     return (*_name(f"*.apps.{domain}", ingress), *_nodes(workers))
 
 
+def pool_records(
+    *, domain: str, workers: Mapping[str, Host[Address]], takes_ingress: bool
+) -> tuple[Record[Address], ...]:
+    """The names of workers that are a pool of their own, which may take ingress beside others."""
+    return ingress_records(domain=domain, control_plane={}, workers=workers) if takes_ingress else (*_nodes(workers),)
+
+
 def bootstrap_records(
     *, domain: str, node: str, address: Host[Address], api_has_address: bool = False
 ) -> tuple[Record[Address], ...]:

@@ -18,6 +18,7 @@ import pulumi
 from metal_ipi.components.machines.node import Node
 
 READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
+READ_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,25 @@ def previous_runs(*, assets: str, gate: str, keys: str, control_plane: Sequence[
         host_key_seed=str(access.get("hostKeySeed") or ""),
         addresses={str(each["hostname"]): str(each["publicIpv4"]) for each in machines if each.get("publicIpv4")},
         has_control_plane=any(each["hostname"] == node.hostname for each in machines for node in control_plane),
-        machines=frozenset(str(each["hostname"]) for each in machines),
+        machines=_machines(found),
     )
+
+
+def machines_in(stack: str) -> frozenset[str]:
+    """The machines that a stack has in its state, by short host name; `stack`: `<organization>/<project>/<stack>`.
+    Raises what the SDK raises where there is no such stack."""
+    answer: Any = pulumi.runtime.invoke(READ_STATE, {"stackName": stack}).value
+    return _machines(_by_name(answer["outputs"] or {}))
+
+
+def has_output(stack: str, name: str) -> bool:
+    """Whether another stack has an output. Raises what the SDK raises where there is no such stack."""
+    answer: Any = pulumi.runtime.invoke(READ_OUTPUTS, {"name": stack}).value
+    return (answer["outputs"] or {}).get(name) is not None
+
+
+def _machines(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(str(each["hostname"]) for each in found.values() if each.get("hostname"))
 
 
 def _stack() -> str:

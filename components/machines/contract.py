@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pulumi
 
@@ -137,6 +137,8 @@ class Platform(Protocol):
     """
     reserved: Mapping[str, Reserved]
     """The addresses that were ordered, by the names of their orders; empty where the platform reserves none."""
+    shared: Mapping[str, pulumi.Input[Any]]
+    """What the machines of other stacks of the cluster need of it, by name: outputs of the stack; nothing secret."""
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
         """What a machine's system must be told of networks that DHCP does not tell of; None where there is nothing."""

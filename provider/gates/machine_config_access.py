@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.gates import Check, Observation, Spec, waiting_for
 from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey, answers, run
@@ -20,6 +22,26 @@ from metal_ipi.provider.resource import Context
 from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 PORT = 22623
+_CLUSTER = "cluster"
+"""The part of the cluster's own stack."""
+HAND_OVER = r"""set -e
+kept=/etc/metal-ipi/machine-config-networks
+exec 9>/run/metal-ipi-machine-config.lock
+flock 9
+if [ ! -d "$kept.d" ]; then
+    mkdir -p "$kept.d"
+    [ ! -e "$kept" ] || cp "$kept" "$kept.d/cluster"
+fi
+cat >"$kept.d/.$2"
+if [ -s "$kept.d/.$2" ]; then mv "$kept.d/.$2" "$kept.d/$2"; else rm -f "$kept.d/.$2" "$kept.d/$2"; fi
+cat "$kept.d"/* | sort -u >"$kept.all"
+"$1" set <"$kept.all"
+rm "$kept.all"
+printf "%s\n" "$SSH_CONNECTION"
+"""
+"""Keeps the networks of one part, from standard input (none: the part is gone), and hands all parts over to the node's
+program. A node of before there were parts has the cluster's alone."""
+_WITHDRAWAL_SECONDS = 30.0
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
@@ -49,7 +71,7 @@ class MachineConfigAccess:
         self, context: Context, spec: Spec, access: GateLogs, pending: Sequence[GateNode], known: set[GateNode]
     ) -> None:
         self._context, self._access, self._known = context, access, known
-        self._program = str(spec["program"])
+        self._spec = spec
         self._networks = [str(network) for network in spec["networks"]]
         self._addresses = [str(address) for address in spec.get("addresses") or ()]
         self._pending = list(pending)
@@ -73,8 +95,7 @@ class MachineConfigAccess:
         try:
             if node in self._known and await is_gone(node.machine_id, self._context.settings):
                 return None
-            command = f'sudo -n {self._program} set && printf "%s\\n" "$SSH_CONNECTION"'
-            text = await run(node, self._access, command, "".join(f"{network}\n" for network in self._networks))
+            text = await _hand_over(node, self._access, self._spec, self._networks)
         except (NotYet, WrongHostKey, ProviderError) as error:
             return str(error)
         return parse(text)
@@ -98,6 +119,39 @@ class MachineConfigAccess:
                 return Observation(passed=False, text=text, waiting=tuple(reached))
             notes.append(f"port {PORT} of {', '.join(targets)} does not answer us")
         return Observation(passed=True, text="; ".join(notes) or "the machines are gone")
+
+
+async def _hand_over(node: GateNode, access: GateLogs, spec: Spec, networks: Sequence[str]) -> str:
+    script = [
+        shlex.quote(each) for each in (HAND_OVER, "hand-over", str(spec["program"]), spec.get("part") or _CLUSTER)
+    ]
+    command = " ".join(("sudo -n env", '"SSH_CONNECTION=$SSH_CONNECTION"', "sh -c", *script))
+    return await run(node, access, command, "".join(f"{network}\n" for network in networks))
+
+
+async def withdraw(context: Context, spec: Spec) -> None:
+    """Have the nodes forget a pool's networks. What cannot be reached is told, and no reason to keep the pool."""
+    access = GateLogs.of_state(spec)
+
+    async def of(node: GateNode) -> None:
+        backoff, last = Backoff(timeout=_WITHDRAWAL_SECONDS, longest=5.0), ""
+        while not backoff.over:
+            try:
+                if await is_gone(node.machine_id, context.settings):
+                    return
+                last = "" if isinstance(parse(await _hand_over(node, access, spec, ())), Loaded) else "no answer"
+            except (NotYet, WrongHostKey, ProviderError) as error:
+                last = str(error)
+            if not last:
+                return
+            await backoff.pause()
+        await context.status.warn(
+            f"{node.name} still lets the machines of pool {spec['part']} ask for configuration, for it could not be"
+            f" told: {last}. The next `up` of a pool tells it, or `rm /etc/metal-ipi/machine-config-networks.d/"
+            f"{spec['part']}` there and a restart"
+        )
+
+    await asyncio.gather(*map(of, access.nodes))
 
 
 def parse(text: str) -> Loaded | str:

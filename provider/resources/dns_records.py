@@ -99,6 +99,9 @@ class DnsRecordsArgs(Inputs):
     over: where a reverse name lies is known once the address is."""
     domain: Given[Annotated[str, form(HOST, "a domain without trailing dot")] | None] = default()
     """The domain beside which markers of ownership stand, `_metal-ipi.<domain>`; not given: the zone."""
+    beside: Given[Annotated[str, form(r"[^/,\"\s]+/[^/,\"\s]+", "`<project>/<stack>`")] | None] = default()
+    """`<project>/<stack>` of the cluster that these are a pool of: values of its stack, and of its pools' (called
+    `<stack>-...`), may stand in the same sets from the start. Not given: those of others are a conflict."""
     ephemeral: Given[bool] = default(False)
     """Values that a `Removal` withdraws within the same up: absent ones are still ours, and no drift."""
 

@@ -117,6 +117,9 @@ class MachineConfigAccess(_OverSsh):
     """Addresses and CIDRs to let in."""
     addresses: GivenList[str] = default(())
     """Further addresses behind which the nodes are, and which must not answer, either."""
+    part: Given[Annotated[str, form(r"[a-z][-a-z0-9]*", "a pool's name")] | None] = default()
+    """Whose networks these are, where they are those of a pool: nodes let in the networks of all parts, and forget a
+    pool's when this gate is deleted. None: the cluster's own."""
 
     kind: ClassVar[str] = "machine-config-access"
 

@@ -13,7 +13,7 @@ from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import ClusterKeys, Orders, Plan
+from metal_ipi.provider.types import Orders, Plan
 from metal_ipi.stacks.problems import Found
 
 
@@ -31,6 +31,19 @@ class FencedBy:
     """Secret."""
     private_authority: bool
     """Whether its certificate is of an authority of the site's."""
+
+
+class Keys(Protocol):
+    """The keys of a cluster, as `ClusterKeys` has them."""
+
+    @property
+    def id(self) -> pulumi.Output[str]: ...
+    @property
+    def public_key(self) -> pulumi.Output[str]: ...
+    @property
+    def private_key(self) -> pulumi.Output[str]: ...
+    @property
+    def host_key_seed(self) -> pulumi.Output[str]: ...
 
 
 class Facility(Protocol):
@@ -91,6 +104,18 @@ class Facility(Protocol):
         """The same preflight plan with what the platform adds to it; `boot` is what the machines boot."""
         ...
 
-    def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
-        """Declare the platform, which orders nothing before `after`; `opts` hand on our own provider."""
+    def component(
+        self,
+        keys: Keys,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+        shared: pulumi.Output[Mapping[str, Any]] | None = None,
+    ) -> Platform:
+        """Declare the platform.
+
+        Args:
+            after: what comes before anything is ordered.
+            opts: hand on our own provider.
+            shared: in the stack of a pool: what the platform of the cluster's stack shares; else None.
+        """
         ...

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
+from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import Section
 from metal_ipi.stacks.sections.devices import DeviceRule
 from metal_ipi.stacks.sections.node_marks import Taint
@@ -62,6 +63,18 @@ class PlatformSection(Section):
         `counts` says how many there are of each role.
         """
         return tuple(f"{role}-{number}" for role, count in counts.items() for number in range(count))
+
+    def machines_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these machines that there are."""
+        return tuple(names)
+
+    def against_pools(self) -> Found:
+        """What keeps workers from being in stacks of their own."""
+        yield from ()
+
+    def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
+        """The section of a stack that has these machines alone: those of a pool, or of the cluster's own stack."""
+        return self
 
     def of_machine(self, name: str) -> OfMachine:
         """What the section says of a machine (`worker-0`)."""

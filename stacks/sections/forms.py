@@ -103,6 +103,14 @@ ClusterName = Annotated[
         "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
     ),
 ]
+PoolName = Annotated[
+    str,
+    matching(
+        r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?",
+        "no pool can be called so",
+        "use up to 20 of a-z, 0-9 and '-', beginning with a letter, such as gpu",
+    ),
+]
 BaseDomain = Annotated[
     str,
     matching(

@@ -7,10 +7,18 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from metal_ipi.stacks.sections.base import LONGEST_WAIT, Section, wrong
+from metal_ipi.stacks.sections.forms import PoolName
 from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _SIZES = (1, 2, 3, 4, 5)
+
+
+AUTOMATIC = "workers"
+"""What the names of pools begin with that are made by themselves: `workers-100`."""
+MOST_WORKERS = 1000
+WORKERS_OF_A_STACK = 100
+"""So many workers a stack has at most where the settings do not say it."""
 
 
 class ControlPlane(Section):
@@ -54,13 +62,40 @@ class Arbiter(Section):
     taints: Taints = Field(default=(), description="taints of this machine's node, beside OpenShift's own")
 
 
+class WorkerPool(Section):
+    """Workers that have a stack of their own."""
+
+    name: PoolName = Field(description="its name within the facility; its stack is called <the cluster's stack>-<name>")
+    first: int = Field(
+        ge=0,
+        le=9 * MOST_WORKERS,
+        description="the number of its first worker, 0 to 9000: with 100 that is worker-100. Numbers never move, so"
+        " give each pool a range with room to grow",
+    )
+    count: int = Field(
+        ge=1,
+        le=MOST_WORKERS,
+        description="how many numbers from `first` on are its, 1 to 1000. Of listed servers it has those of these"
+        " numbers",
+    )
+    kernel_arguments: KernelArguments = Field(
+        default=(), description="kernel arguments of its workers, after those of workers.kernelArguments"
+    )
+    labels: Labels = Field(
+        default_factory=dict, description="labels of its workers' nodes, key: value, over those of workers.labels"
+    )
+    taints: Taints = Field(
+        default=(), description="taints of its workers' nodes, over those of workers.taints of the same key and effect"
+    )
+
+
 class Workers(Section):
     """The machines that run workloads."""
 
     count: int = Field(
         default=2,
         ge=0,
-        le=1000,
+        le=MOST_WORKERS,
         description="0 to 1000; with 0 the control plane is schedulable. It follows from platform.servers where there"
         " is such a list",
     )
@@ -69,6 +104,16 @@ class Workers(Section):
     )
     labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
     taints: Taints = Field(default=(), description="taints of these machines' nodes")
+    pools: tuple[WorkerPool, ...] = Field(
+        default=(), strict=False, description="further workers, each pool of them in a stack of its own"
+    )
+    per_stack: int | None = Field(
+        default=None,
+        ge=0,
+        le=MOST_WORKERS,
+        description="how many of `count` one stack has, 0 to 1000: what is beyond is split into pools by itself. 0: the"
+        f" cluster's stack has all; not set: {WORKERS_OF_A_STACK}, and a stack that has more already keeps all",
+    )
 
 
 class Reprovision(Section):

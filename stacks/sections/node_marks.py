@@ -69,6 +69,12 @@ class Taint(Section):
     )
 
 
+def over(own: tuple[Taint, ...], general: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """General taints, and own ones in the place of those of the same key and effect."""
+    taken = {(taint.key, taint.effect) for taint in own}
+    return (*(taint for taint in general if (taint.key, taint.effect) not in taken), *own)
+
+
 def _distinct(value: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The API takes one taint of a key and an effect."""
     seen = [(taint.key, taint.effect) for taint in value]

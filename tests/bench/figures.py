@@ -172,6 +172,27 @@ def scale(bench: Bench) -> Iterator[Line]:
         yield slope("requests_per_worker", asked, REQUESTS_GOAL, of="requests")
 
 
+def pools(bench: Bench) -> Iterator[Line]:
+    """What it gives to have workers in stacks of their own: the engine's time, memory, and the largest state."""
+    workers = min(bench.fleets)
+    for per_stack in (0, workers // 2, workers // 4):
+        stack = bench.project.resize("lab", workers, per_stack)
+        say(f"up on simulated machines, {workers} workers, {per_stack or workers} a stack")
+        with bench.taken_down(stack, limit=3600):
+            ours = bench.up(stack, "simulated", limit=3600)
+            states = bench.project.states(stack)
+        yield {
+            "figure": "pools",
+            "workers": workers,
+            "per_stack": per_stack or workers,
+            "stacks": len(states),
+            "seconds": round(ours.seconds, 1),
+            "memory_mib": ours.memory_mib,
+            "cpu_seconds": _split(ours),
+            "largest_state_bytes": max(size for _, size in states.values()),
+        }
+
+
 def _split(run: Run) -> dict[str, float]:
     """Processor seconds of the engine, and of the program with its plug-ins."""
     engine = run.engine_cpu_seconds
@@ -204,6 +225,7 @@ FIGURES: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "resources_per_worker": resources_per_worker,
     "up_simulated": up_simulated,
     "scale": scale,
+    "pools": pools,
     "up_libvirt": up_libvirt,
     "ironic": lambda bench: ironic(bench.servers, bench.scratch),
 }

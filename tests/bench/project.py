@@ -35,21 +35,30 @@ class ProjectCopy:
         chosen = ["--machines", machines] if machines else []
         return [self._python, "-m", "tools", command, "--stack", stack, *chosen]
 
-    def resize(self, template: str, workers: int) -> str:
-        """Write the stack file `template` with another number of workers; returns the new stack's name."""
+    def resize(self, template: str, workers: int, per_stack: int | None = None) -> str:
+        """Write the stack file `template` with another number of workers, and so many a stack; returns the new stack's
+        name."""
         document = cast("dict[str, Any]", yaml.safe_load(self._stack_file(template).read_text()))
-        document["config"]["metal-ipi:workers"] = {"count": workers}
-        name = f"{template}-{workers}"
+        split = {} if per_stack is None else {"perStack": per_stack}
+        document["config"]["metal-ipi:workers"] = {"count": workers, **split}
+        name = f"{template}-{workers}" + ("" if per_stack is None else f"-by-{per_stack}")
         self._stack_file(name).write_text(yaml.safe_dump(document, sort_keys=False))
         return name
 
+    def states(self, stack: str) -> dict[str, tuple[int, int]]:
+        """Of a facility's stacks, by name: how many resources each has besides itself, and how many bytes the engine
+        writes at each step."""
+        folder = self.root / ".state" / "stacks" / stack / "backend" / ".pulumi" / "stacks" / "metal-ipi"
+        texts = {file.stem: file.read_bytes() for file in sorted(folder.glob("*.json"))}
+        return {
+            name: (len(json.loads(text)["checkpoint"]["latest"]["resources"]) - 1, len(text))
+            for name, text in texts.items()
+        }
+
     def state(self, stack: str) -> tuple[int, int]:
-        """How many resources a stack has besides itself, and how many bytes the engine writes at each step."""
-        file = (
-            self.root / ".state" / "stacks" / stack / "backend" / ".pulumi" / "stacks" / "metal-ipi" / f"{stack}.json"
-        )
-        text = file.read_bytes()
-        return len(json.loads(text)["checkpoint"]["latest"]["resources"]) - 1, len(text)
+        """The same of all stacks of a facility together."""
+        every = self.states(stack).values()
+        return sum(resources for resources, _ in every), sum(size for _, size in every)
 
     @property
     def lab(self) -> Path:

@@ -51,8 +51,8 @@ def test_machines_have_addresses_by_their_numbers(role: str, number: int, addres
     assert _spec().address("10.66.0.16/28", role, number) == address  # pyright: ignore[reportArgumentType]
 
 
-def test_a_machine_has_the_reservation_of_its_number() -> None:
+def test_a_machine_has_the_reservation_of_its_place() -> None:
     order = partial(MachineOrder, role="worker", hostnames=("w-0", "w-1"), plan="p", operating_system="custom_ipxe")
-    assert order().reservation(1) is None
-    assert order(reservations=("next-available",)).reservation(1) == "next-available"
-    assert order(reservations=("a", "b")).reservation(1) == "b"
+    assert order().reservation("w-1") is None
+    assert order(reservations=("next-available",)).reservation("w-1") == "next-available"
+    assert order(reservations=("a", "b")).reservation("w-1") == "b"

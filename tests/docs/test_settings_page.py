@@ -8,8 +8,8 @@ from tests.docs.pages import DOCS, ROOT
 from tools import settings_reference
 
 _WITHOUT_UNIT = {
-    "aggregationLength", "count", "cpus", "hostPrefix", "installation", "maxUnavailable", "overprovisionRatio",
-    "peersPerNode", "port", "prefix", "replicas", "reserve", "threshold", "vlan",
+    "aggregationLength", "count", "cpus", "first", "hostPrefix", "installation", "maxUnavailable", "overprovisionRatio",
+    "peersPerNode", "perStack", "port", "prefix", "replicas", "reserve", "threshold", "vlan",
 }  # fmt: skip
 """Numbers that count things, or name them."""
 

@@ -158,6 +158,28 @@ async def clashes(zone: Zone) -> None:
     zone.remove(f"alias.{DOMAIN}", "CNAME", "elsewhere.test.")
 
 
+async def pools(zone: Zone) -> None:
+    """Stacks of one facility share a set from the start, and each takes back its own; equal values, and those of other
+    stacks, stay clashes."""
+    name, beside = "apps", {"beside": "metal-ipi/test"}
+    cluster, gpu = await resource(zone), await resource(zone, stack="test-gpu")
+    await cluster.up(inputs(a(name, "198.51.100.1")))
+    await gpu.up(inputs(a(name, "198.51.100.2"), **beside))
+    late = await resource(zone, stack="test-late")
+    with pytest.raises(DnsConflict, match=r"198\.51\.100\.2 \(of stack metal-ipi/test-gpu\)"):
+        await late.up(inputs(a(name, "198.51.100.2"), **beside))
+    await late.up(inputs(a(name, "198.51.100.3"), **beside))
+    await cluster.up(inputs(a(name, "198.51.100.1", "198.51.100.4")))
+    await gpu.delete()
+    assert zone.values(f"apps.{DOMAIN}", "A") == {f"198.51.100.{number}" for number in (1, 3, 4)}
+    other = await resource(zone, stack="other-gpu")
+    with pytest.raises(DnsConflict, match="already has values which are not ours"):
+        await other.up(inputs(a(name, "198.51.100.9"), beside="metal-ipi/other"))
+    await late.delete()
+    await cluster.delete()
+    assert not zone.values(f"apps.{DOMAIN}", "A")
+
+
 async def lost_state(zone: Zone) -> None:
     """With the state gone, the same stack finds what is its own, mends it, and still refuses what is not."""
     before = zone.everything()
@@ -212,7 +234,7 @@ async def proven(zone: Zone) -> None:
 
 
 Story = Callable[[Zone], Coroutine[Any, Any, None]]
-STORIES: tuple[Story, ...] = (whole_life, exchanges, clashes, lost_state, ephemeral, proven)
+STORIES: tuple[Story, ...] = (whole_life, exchanges, clashes, pools, lost_state, ephemeral, proven)
 
 
 def named(story: Story) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,6 +135,31 @@ async def test_one_that_is_added_is_let_in_by_the_others_before_it_answers(
         await asyncio.wait_for(told.wait(), 30)
     async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=later):
         assert (await waiting)["observed"] == f"port {closed} of old, new does not answer us"
+
+
+async def test_nodes_forget_the_networks_of_a_pool_that_goes(closed: int, metal: FakeMetal) -> None:
+    it, told, there, gone = await gate(metal), list[str](), metal.add("there", []), metal.add("gone", [])
+    async with ssh.node(HOST, CLIENT, reads=True, journal=says(), heard=told) as port:
+        nodes = [node("there", port, machineId=there), node("gone", port, machineId=gone)]
+        await it.up(access(nodes, part="gpu"))
+        metal.devices.pop(gone)
+        told.clear()
+        await it.delete()
+    (command,) = told
+    assert command.endswith(" hand-over /usr/local/bin/let-in gpu")
+
+
+def test_each_part_is_kept_by_itself_and_handed_over_with_the_others(tmp_path: Path) -> None:
+    kept, program = tmp_path / "machine-config-networks", tmp_path / "let-in"
+    kept.write_text("192.0.2.1\n")  # of before there were parts
+    program.write_text(f"#!/bin/sh\n[ $1 = set ] && cat >{kept} && echo loaded\n")
+    program.chmod(0o755)
+    script = machine_config_access.HAND_OVER.replace("/etc/metal-ipi", str(tmp_path)).replace("/run", str(tmp_path))
+    seen: list[str] = []
+    for part, networks in (("gpu", "192.0.2.9\n"), ("cluster", "192.0.2.1\n192.0.2.2\n"), ("gpu", "")):
+        subprocess.run(["sh", "-c", script, "x", str(program), part], input=networks, text=True, check=True)
+        seen.append(kept.read_text())
+    assert seen == ["192.0.2.1\n192.0.2.9\n", "192.0.2.1\n192.0.2.2\n192.0.2.9\n", "192.0.2.1\n192.0.2.2\n"]
 
 
 @pytest.mark.parametrize("networks", [[], ["198.51.100.5; reboot"], ["host.example.com"]])

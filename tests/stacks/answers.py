@@ -217,6 +217,7 @@ ANSWERS = {
             "metal-ipi:cluster:PoolInstallation",
             "metal-ipi:cluster:PoolChecks",
             "metal-ipi:endpoints:ClusterDns",
+            "metal-ipi:endpoints:PoolDns",
             "metal-ipi:install:InstallAssets",
             "metal-ipi:install:BootstrapGates",
             "metal-ipi:install:BootstrapRemoval",

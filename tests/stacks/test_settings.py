@@ -16,6 +16,7 @@ from metal_ipi.stacks.hub.sections import HubSettings
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
 from metal_ipi.stacks.problems import SECRET_NAMES, Problem, SettingsError, nearest
 from metal_ipi.stacks.sections.base import REHEARSAL
+from metal_ipi.stacks.sections.forms import PoolName
 from metal_ipi.stacks.settings import Settings, parse
 from tests.mocks import config_text
 from tests.stacks.answers import PUBLIC_KEY, problems, tells
@@ -125,6 +126,26 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("workers", {"count": -1}, "workers.count", "it should be greater than or equal to 0", "it is 0 to 1000"),
     ("workers", {"count": 1001}, "workers.count", "it should be less than or equal to 1000", "it is 0 to 1000"),
     ("workers", {"count": "3"}, "workers.count", "it should be a valid integer", "it is 0 to 1000"),
+    ("workers", {"perStack": -1}, "workers.perStack", "it should be greater than or equal to 0", "0 to 1000"),
+    ("workers", {"perStack": 1001}, "workers.perStack", "it should be less than or equal to 1000", "0 to 1000"),
+    *(
+        ("workers", {"count": 1, "pools": [{"name": "gpu", "first": 10, "count": 2, **pool}]},
+         f"workers.pools[0].{where}", why, remedy)
+        for pool, where, why, remedy in (
+            ({"name": "GPU"}, "name", "no pool can be called so", "use up to 20 of a-z"),
+            ({"name": "1st"}, "name", "no pool can be called so", "beginning with a letter"),
+            ({"first": -1}, "first", "it should be greater than or equal to 0", "its first worker"),
+            ({"first": 9001}, "first", "it should be less than or equal to 9000", "its first worker"),
+            ({"count": 0}, "count", "it should be greater than or equal to 1", "1 to 1000"),
+            ({"count": 1001}, "count", "it should be less than or equal to 1000", "1 to 1000"),
+            ({"kernelArguments": ["a b"]}, "kernelArguments", "is not one argument", ""),
+            ({"labels": {"kubernetes.io/hostname": "x"}}, "labels.kubernetes.io/hostname.[key]", "kubelets set", ""),
+            ({"size": 1}, "size", "there is no such setting", ""),
+        )
+    ),
+    ("pool", "a_b", "pool", "no pool can be called so", "use up to 20 of a-z"),
+    ("platform.pools", {"gpu": {"plan": ""}}, "platform.pools.gpu.plan", "", ""),
+    ("platform.pools", {"gpu": {"reservations": ["x"]}}, "platform.pools.gpu.reservations", "it is no UUID", "copy"),
     ("boot.streamUrl", "ftp://host/x", "boot.streamUrl", "it is no http(s) URL", "give the URL of the stream document"),
     ("boot.streamUrl", "https://host/x\n", "boot.streamUrl", "it is no http(s) URL", "give the URL"),
     ("boot.streamFile", "s.json", "boot", "streamUrl and streamFile are both set", "set one of them"),
@@ -596,7 +617,7 @@ def test_the_project_file_declares_every_setting_and_no_other() -> None:
     known = {info.alias: info for kind in (Settings, HubSettings) for info in kind.model_fields.values()}
     assert set(declared) == set(known) - {"lab"}
     # A truth value that may be left out has no empty default of its own type; the engine keeps all as texts.
-    types: dict[Any, str] = {str: "string", bool: "boolean", bool | None: "string"}
+    types: dict[Any, str] = {str: "string", bool: "boolean", bool | None: "string", PoolName | None: "string"}
     for name, entry in declared.items():
         assert entry["type"] == types.get(known[name].annotation, "object"), name  # pyright: ignore
         assert entry["default"] in ("", {}, False), "a default that means something belongs into stacks/settings.py"

@@ -27,3 +27,13 @@ def test_the_provider_takes_what_it_is_asked_with(stack: str) -> None:
     asked = preflight.request(settings(stack), stack, Deployment(document={}))
     found = [*configuration.parse(asked["config"])[1], *Plan.problems(asked["inputs"])]
     assert [problem.path for problem in found] == ["artifacts.privateKey"], "which is none in tests"
+
+
+def test_a_pool_is_checked_by_itself_as_part_of_its_clusters_installation() -> None:
+    keys = {"type": "metal-ipi:index:ClusterKeys", "id": "16hexdigits"}
+    cluster = Deployment(document={"deployment": {"resources": [keys]}})
+    asked = preflight.request(settings("pooled", pool="gpu"), "pooled-gpu", Deployment(document={}), cluster)["inputs"]
+    assert [order["hostnames"] for order in asked["orders"]["machines"]] == [["pooled-worker-20", "pooled-worker-21"]]
+    assert asked["run"] == "16hexdigits" and "installer" not in asked
+    whole = preflight.request(settings("pooled"), "pooled", cluster)["inputs"]["orders"]["machines"]
+    assert sum(len(order["hostnames"]) for order in whole) == 6

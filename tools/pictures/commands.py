@@ -10,7 +10,7 @@ from pathlib import Path
 from pulumi.automation import EngineEvent
 from rich.console import Console
 
-from tools import engine, stackfile
+from tools import engine, facility_stacks, stackfile
 from tools.errors import StackError, ToolError
 from tools.files import make_private
 from tools.layout import Layout
@@ -25,13 +25,16 @@ from tools.states import state_of
 
 def topology(layout: Layout) -> Path:
     """Draw the stack's state, or where it has none, what a rehearsal tells; returns the file."""
-    stackfile.read(layout.stack_file)
-    if resources := state_of(layout).resources:
+    document = stackfile.read(layout.stack_file)
+    states = [state_of(each) for each in (layout, *map(layout.of_pool, layout.pools))]
+    if resources := [resource for state in states for resource in state.resources]:
         return _write(layout, "topology", topology_picture.svg(model.from_state(resources)))
     events: list[EngineEvent] = []
     told = io.StringIO()
     try:
-        rehearse(layout, engine.ensure(say), Screen(Console(file=told, highlight=False, soft_wrap=True)), events.append)
+        screen = Screen(Console(file=told, highlight=False, soft_wrap=True))
+        pools = tuple(facility_stacks.pools_of(layout, document).wanted)
+        rehearse(layout, engine.ensure(say), screen, events.append, pools=pools)
     except ToolError:
         sys.stderr.write(told.getvalue())
         raise

@@ -21,6 +21,7 @@ from pulumi.automation.errors import CommandError
 from pydantic import TypeAdapter
 from rich.console import Console
 
+from tools import facility_stacks, stackfile
 from tools.automation import last_words
 from tools.cost import Bill
 from tools.engine import Engine
@@ -72,18 +73,23 @@ JSON = TypeAdapter(Rehearsal)
 def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> Rehearsal:
     """Preview a stack file that is there; never raises for what is wrong with it."""
     events: list[EngineEvent] = []
-    progress, bill = Progress(clock=time.monotonic), Bill()
-
-    def note(event: EngineEvent) -> None:
-        events.append(event)
-        progress.handle(event)
-        bill.handle(event)
-
+    progress = Progress(clock=time.monotonic)
+    costs: list[Mapping[str, Any]] = []
     problem = ""
     try:
         rules = policies(layout)
-        session = Session(layout, engine, program, Screen(Console(file=io.StringIO())))
-        preview(session.open_rehearsal(), rules, note)
+        pools = facility_stacks.pools_of(layout, stackfile.read(layout.stack_file)).wanted
+        for each in (layout, *map(layout.of_pool, pools)):
+            bill = Bill()
+
+            def note(event: EngineEvent, bill: Bill = bill) -> None:
+                events.append(event)
+                progress.handle(event)
+                bill.handle(event)
+
+            session = Session(each, engine, program, Screen(Console(file=io.StringIO())))
+            preview(session.open_rehearsal(), rules, note)
+            costs.append(bill.output)
     except CommandError as error:
         problem = last_words(error)
     except ToolError as error:
@@ -97,9 +103,18 @@ def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> R
         forbidden=forbidden,
         advice={rule: list(messages) for rule, messages in progress.advice.items()},
         problems=tuple(told or ([problem] if problem and not forbidden else [])),
-        cost=bill.output,
+        cost=_together(costs),
         picture=topology.svg(model.planned(seen)) if events else "",
     )
+
+
+def _together(costs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What the stacks of a facility cost; a sum is not known where one of them is not."""
+    if len(costs) < 2:
+        return dict(*costs)
+    each = [cost.get("hourlyAtMost", cost.get("hourly")) for cost in costs]
+    known = [float(value) for value in each if isinstance(value, int | float)]
+    return {"hourly": sum(known)} if len(known) == len(each) else {}
 
 
 def _resources(seen: Sequence[pictured.Resource], root: Path) -> tuple[Resource, ...]:

@@ -13,6 +13,6 @@ script was served, so an install is proved by SSH and never by state (Equinix's 
 """
 
 from metal_ipi.components.machines.equinix_metal.networks import VlanSpec
-from metal_ipi.components.machines.equinix_metal.platform import EquinixMetal, EquinixMetalArgs
+from metal_ipi.components.machines.equinix_metal.platform import SSH_KEY_IDS, EquinixMetal, EquinixMetalArgs
 
-__all__ = ["EquinixMetal", "EquinixMetalArgs", "VlanSpec"]
+__all__ = ["SSH_KEY_IDS", "EquinixMetal", "EquinixMetalArgs", "VlanSpec"]

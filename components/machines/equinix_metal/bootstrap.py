@@ -33,7 +33,7 @@ class EphemeralMetalMachine:
                 custom_data=project.custom_data,
                 termination_time=project.ends_at,
                 public_subnet=order.subnet_length,
-                hardware_reservation_id=order.reservation(0),
+                hardware_reservation_id=order.reservation(args.node.hostname),
                 tags=project.tags(args),
                 bgp=args.announces,
                 disposable=args.disposable,

@@ -29,7 +29,7 @@ class EquinixMetalMachine:
     def __init__(self, name: str, args: MachineArgs, project: Project, opts: pulumi.ResourceOptions) -> None:
         own = of_component("metal-ipi:machines:EquinixMetalMachine", name, opts)
         order, networks = project.orders[args.node.role], project.networks
-        reservation = order.reservation(args.node.number)
+        reservation = order.reservation(args.node.hostname)
         device = metal.Device(
             f"{name}-device",
             hostname=args.node.hostname,

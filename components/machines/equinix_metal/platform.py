@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
@@ -20,6 +21,8 @@ from metal_ipi.components.machines.tags import label, reservation_tags
 from metal_ipi.provider.types import AddressOrder, Lifetime, MachineOrder
 
 _STAYS = ["metro", "facility", "projectId"]
+SSH_KEY_IDS = "sshKeyIds"
+"""What `EquinixMetal.shared` has: the ids of the keys that machines are ordered with."""
 _LOCAL_ASN = 65000
 """What Metal assigns to every project whose addresses are announced within Metal alone."""
 
@@ -62,6 +65,8 @@ class EquinixMetalArgs:
     """Names or patterns of the interfaces that machines in VLANs bond."""
     ssh_public_key: pulumi.Input[str]
     """A key that Metal lets in to the serial consoles."""
+    ssh_key_ids: pulumi.Output[list[str]] | None = None
+    """The keys that another stack of the cluster gave to Metal; None: `ssh_public_key` is given."""
     after: Sequence[pulumi.Resource] = ()
     """What comes before anything is ordered. Machines wait for it by the SSH key that they are ordered with."""
 
@@ -85,13 +90,7 @@ class EquinixMetal(pulumi.ComponentResource):
         )
         self._child = pulumi.ResourceOptions(parent=self, provider=provider, depends_on=list(args.after))
         self.project_id = self._project_of(name)
-        ssh_key = metal.ProjectSshKey(
-            f"{name}-ssh-key",
-            name=label(stack=args.stack, cluster=args.cluster, run=args.run),
-            project_id=self.project_id,
-            public_key=args.ssh_public_key,
-            opts=self._child,
-        )
+        ssh_key_ids = self._ssh_keys(name)
         own = pulumi.ResourceOptions(parent=self, depends_on=list(args.after))
         lifetime = Lifetime(f"{name}-lifetime", args.lifetime_hours, own) if args.lifetime_hours else None
         networks = Networks(
@@ -107,7 +106,7 @@ class EquinixMetal(pulumi.ComponentResource):
         )
         self._project = Project(
             id=self.project_id,
-            ssh_key_ids=[ssh_key.id],
+            ssh_key_ids=ssh_key_ids,
             metro=args.metro,
             facilities=list(args.facilities) or None,
             orders=args.orders,
@@ -119,6 +118,7 @@ class EquinixMetal(pulumi.ComponentResource):
             run=args.run,
             further_tags=args.tags,
         )
+        self.shared: Mapping[str, pulumi.Input[Any]] = {SSH_KEY_IDS: ssh_key_ids}
         self.reserved: Mapping[str, Reserved] = {order.name: self._reserve(order) for order in args.addresses}
         self.register_outputs({"projectId": self.project_id, "networks": networks.outline})
 
@@ -134,6 +134,20 @@ class EquinixMetal(pulumi.ComponentResource):
             bgp_config=metal.ProjectBgpConfigArgs(deployment_type="local", asn=_LOCAL_ASN),
             opts=self._child,
         ).id
+
+    def _ssh_keys(self, name: str) -> pulumi.Input[Sequence[pulumi.Input[str]]]:
+        args = self._args
+        if args.ssh_key_ids is not None:
+            # Not before what comes before all orders, either.
+            return pulumi.Output.all(args.ssh_key_ids, *(each.urn for each in args.after)).apply(lambda found: found[0])
+        key = metal.ProjectSshKey(
+            f"{name}-ssh-key",
+            name=label(stack=args.stack, cluster=args.cluster, run=args.run),
+            project_id=self.project_id,
+            public_key=args.ssh_public_key,
+            opts=self._child,
+        )
+        return [key.id]
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
         """Order a machine that stays."""

@@ -19,7 +19,7 @@ class Project:
 
     id: pulumi.Output[str]
     """The project's id."""
-    ssh_key_ids: Sequence[pulumi.Output[str]]
+    ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
     """The project's SSH keys that open the serial consoles; no others do."""
     metro: str | None
     """Where machines are; None: in `facilities`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
@@ -28,6 +29,7 @@ class Ironic(pulumi.ComponentResource):
         self._args = args
         self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
         self.reserved: Mapping[str, Reserved] = {}
+        self.shared: Mapping[str, pulumi.Input[Any]] = {}
         # A server that is lent is claimed before there is the worker that it is to be.
         self._claims = {node: self._claim(node) for node in args.servers}
         self.register_outputs({"ironic": args.endpoint})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
@@ -27,6 +28,7 @@ class Redfish(pulumi.ComponentResource):
         self._rack = args
         self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
         self.reserved: Mapping[str, Reserved] = {}
+        self.shared: Mapping[str, pulumi.Input[Any]] = {}
         self.register_outputs({"servers": args.bmcs})
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> RedfishServerMachine:

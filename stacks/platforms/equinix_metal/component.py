@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 
 from metal_ipi.components.machines.contract import Platform
-from metal_ipi.components.machines.equinix_metal import EquinixMetal, EquinixMetalArgs, VlanSpec
-from metal_ipi.provider.types import ClusterKeys
+from metal_ipi.components.machines.equinix_metal import SSH_KEY_IDS, EquinixMetal, EquinixMetalArgs, VlanSpec
 from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.contract import Keys
 from metal_ipi.stacks.platforms.equinix_metal import orders
 from metal_ipi.stacks.platforms.equinix_metal import settings as sections
 from metal_ipi.stacks.sections.base import revealed
@@ -19,9 +20,11 @@ from metal_ipi.stacks.sections.base import revealed
 def component(
     settings: Settings,
     section: sections.EquinixMetal,
-    keys: ClusterKeys,
+    keys: Keys,
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
+    *,
+    shared: pulumi.Output[Mapping[str, Any]] | None,
 ) -> Platform:
     """Declare the platform."""
     args = EquinixMetalArgs(
@@ -42,6 +45,7 @@ def component(
         networks=tuple(map(_vlan, section.networks)),
         bond_interfaces=section.bond_interfaces,
         ssh_public_key=keys.public_key,
+        ssh_key_ids=None if shared is None else shared.apply(lambda found: [str(each) for each in found[SSH_KEY_IDS]]),
         after=after,
     )
     return EquinixMetal("platform", args, opts)

@@ -32,6 +32,7 @@ def conflicts(settings: Settings, platform: EquinixMetal) -> Found:
     yield from _matchbox(settings, platform)
     yield from _plans(settings, platform)
     yield from _reservations(settings, platform)
+    yield from _pools(settings, platform)
     yield from _spot(settings, platform)
     yield from _reserved_addresses(settings, platform)
     yield from _network_type(platform)
@@ -81,6 +82,7 @@ def _plans(settings: Settings, platform: EquinixMetal) -> Found:
         "bootstrapPlan": platform.bootstrap_plan,
         "controlPlanePlan": platform.control_plane_plan,
         "workerPlan": platform.worker_plan,
+        **{f"pools.{name}.plan": pool.plan for name, pool in platform.pools.items()},
     }
     for name, plan in own.items():
         found = _ARCHITECTURES.get((plan or "").rpartition(".")[2])
@@ -132,6 +134,33 @@ def _reservations(settings: Settings, platform: EquinixMetal) -> Found:
                     "give each machine a reservation of its own",
                 )
             seen.setdefault(reservation, path)
+
+
+def _pools(settings: Settings, platform: EquinixMetal) -> Found:
+    counts = {pool.name: pool.count for pool in settings.workers.pools}
+    roles = {"bootstrap": "bootstrap", "control-plane": "controlPlane", "worker": "worker"}
+    seen = {
+        each: f"platform.reservations.{name}" for role, name in roles.items() for each in platform.reservations.of(role)
+    }
+    for name, pool in platform.pools.items():
+        path = f"platform.pools.{name}.reservations"
+        for index, reservation in enumerate(pool.reservations):
+            if reservation != NEXT_AVAILABLE and reservation in seen:
+                why = f"{seen[reservation]} is the same"
+                yield f"{path}[{index}]", reservation, why, "give each machine a reservation of its own"
+            seen.setdefault(reservation, f"{path}[{index}]")
+        if pool.reservations and platform.spot is not None:
+            why = "workers come from the spot market (platform.spot), where nothing is reserved"
+            yield path, ", ".join(pool.reservations), why, "set one of them"
+        if name not in counts:
+            yield f"platform.pools.{name}", "{...}", "there is no such pool", f"name one of workers.pools, not {name}"
+        elif pool.reservations not in ((), (NEXT_AVAILABLE,)) and len(pool.reservations) < counts[name]:
+            yield (
+                path,
+                f"{len(pool.reservations)} ids",
+                f"the pool has {counts[name]} workers, and a reservation is one server",
+                f"name as many, or {NEXT_AVAILABLE}",
+            )
 
 
 def _spot(settings: Settings, platform: EquinixMetal) -> Found:

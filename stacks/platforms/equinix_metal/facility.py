@@ -12,8 +12,9 @@ from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.components.machines.node import Node
-from metal_ipi.provider.types import ClusterKeys, Orders, Plan
+from metal_ipi.provider.types import Orders, Plan
 from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.contract import Keys
 from metal_ipi.stacks.platforms.equinix_metal import orders
 from metal_ipi.stacks.platforms.equinix_metal.conflicts import conflicts
 from metal_ipi.stacks.platforms.equinix_metal.settings import EquinixMetal
@@ -73,8 +74,14 @@ class EquinixMetalFacility:
             }
         )
 
-    def component(self, keys: ClusterKeys, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+    def component(
+        self,
+        keys: Keys,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+        shared: pulumi.Output[Mapping[str, Any]] | None = None,
+    ) -> Platform:
         # Its SDK takes seconds to load, and nobody needs it who only reads settings.
         from metal_ipi.stacks.platforms.equinix_metal.component import component
 
-        return component(self._settings, self._section, keys, after, opts)
+        return component(self._settings, self._section, keys, after, opts, shared=shared)

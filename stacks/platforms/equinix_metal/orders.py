@@ -41,7 +41,7 @@ def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...
             subnet_length=metal.machine_subnets.of(role),
         )
         for role, members in (
-            ("bootstrap", (nodes.bootstrap,)),
+            ("bootstrap", (nodes.bootstrap,) if nodes.control_plane else ()),
             ("control-plane", nodes.control_plane),
             ("worker", nodes.workers),
         )
@@ -60,7 +60,9 @@ def network(section: Network) -> NetworkOrder:
 
 
 def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
-    """The addresses that are reserved."""
+    """The addresses that are reserved: by the cluster's own stack."""
+    if settings.pool is not None:
+        return ()
     services = settings.service_addresses
     announced = ((API_ADDRESS, settings.api_address), (INGRESS_ADDRESS, settings.ingress_address))
     own = [name for name, each in announced if isinstance(each, KubeVip) and each.address is None]

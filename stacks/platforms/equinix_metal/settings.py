@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from metal_ipi.provider.types import ANY, NEXT_AVAILABLE
 from metal_ipi.stacks.platforms.section import Needed, PlatformSection, at
+from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import Section, matching, wrong
-from metal_ipi.stacks.sections.forms import Metro, Plan, Title
+from metal_ipi.stacks.sections.forms import Metro, Plan, PoolName, Title
 
 _OUR_TAG = "metal-ipi"
 """What all tags of ours begin with."""
@@ -184,6 +185,16 @@ class MachineSubnets(Section):
         return {"bootstrap": self.bootstrap, "control-plane": self.control_plane, "worker": self.worker}[role]
 
 
+class MetalPool(Section):
+    """What the machines of a pool of workers are."""
+
+    plan: Plan | None = Field(default=None, description="the plan of the pool's workers; not set: workerPlan")
+    reservations: Reservations = Field(
+        default=(),
+        description="reserved servers: ids in the order of the pool's workers, or next-available; not set: on demand",
+    )
+
+
 class EquinixMetal(PlatformSection):
     """Servers of an Equinix Metal project."""
 
@@ -227,6 +238,9 @@ class EquinixMetal(PlatformSection):
     reservations: HardwareReservations = Field(
         default_factory=HardwareReservations, description="reserved servers to use, by role"
     )
+    pools: dict[PoolName, MetalPool] = Field(
+        default_factory=dict, description="what the machines of pools are, by the names that workers.pools gives them"
+    )
     spot: Spot | None = Field(default=None, description="take workers from the spot market; not set: on demand")
     lifetime_hours: int | None = Field(
         default=None,
@@ -265,6 +279,29 @@ class EquinixMetal(PlatformSection):
                 "set metro (any of its facilities), or facilities in order of preference",
             )
         return self
+
+    def against_pools(self) -> Found:
+        for name, value in (("networks", len(self.networks)), ("projectName", self.project_name)):
+            if value:
+                yield (
+                    f"platform.{name}",
+                    f"{value} networks" if name == "networks" else str(value),
+                    "it is made by the cluster's stack, and the workers of other stacks cannot be in it yet",
+                    "have one stack (workers.perStack: 0, and no workers.pools)"
+                    + (", or use a project that exists (projectId)" if name == "projectName" else ""),
+                )
+
+    def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
+        own, ids = self.pools.get(pool or ""), self.reservations.worker
+        if own is None and ids != (NEXT_AVAILABLE,):  # ids are by number
+            ids = tuple(each for number, each in enumerate(ids) if f"worker-{number}" in machines)
+        worker = ids if own is None else own.reservations
+        return self.model_copy(
+            update={
+                "worker_plan": (own and own.plan) or self.worker_plan,
+                "reservations": self.reservations.model_copy(update={"worker": worker}),
+            }
+        )
 
     def plans(self, architecture: str) -> dict[str, str]:
         """Role → plan."""

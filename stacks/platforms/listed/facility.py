@@ -122,6 +122,6 @@ class ListedFacility(Generic[Section]):
         if self._section.live_iso_machines and boot.iso is not None:
             files = (*files, BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256))
         asked = list(servers)
-        if vm is not None:
+        if vm is not None and self._settings.pool is None:
             asked.append(Server(name="bootstrap", role="bootstrap", live=True, memory_mib=vm.memory, cpus=vm.cpus))
         return plan.model_copy(update={"servers": tuple(asked), "boot": files})

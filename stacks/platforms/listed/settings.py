@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator
 
@@ -187,6 +187,15 @@ class ListedServers(PlatformSection, Generic[AServer]):
     def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
         """The servers, by role and number: the list says how many there are, whatever `counts` says."""
         return tuple(server.name for role in SECTIONS for server in self.of_role(role))
+
+    def machines_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these machines that are listed."""
+        listed = {server.name for server in self.servers}
+        return tuple(name for name in names if name in listed)
+
+    def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
+        """With the servers of these machines alone. The one that is lent stays: it is the cluster's own."""
+        return self.model_copy(update={"servers": tuple(each for each in self.servers if each.name in machines)})
 
     def of_machine(self, name: str) -> OfMachine:
         """What the list says of a server."""

@@ -23,7 +23,7 @@ def component(
     """Declare the platform."""
     nodes, listed = Nodes.of(settings), {each.name: listed_server(each) for each in section.servers}
     servers = {node.hostname: listed[node.name] for node in (*nodes.etcd, *nodes.workers)}
-    if section.lent is not None:
+    if section.lent in listed:  # not in the stack of a pool
         servers[nodes.bootstrap.hostname] = listed[section.lent]
     bmcs = {server.name: server.bmc.address for server in section.servers}
     args = RedfishArgs(servers=servers, bmcs=bmcs, bootstrap_vm=bootstrap_vm(settings, section), after=after)

@@ -1,0 +1,178 @@
+"""The cluster, as the stack of a pool knows it: from outputs of the cluster's stack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pulumi
+
+from metal_ipi.components.install.previous_runs import has_output, machines_in
+from metal_ipi.components.machines.node import Node
+from metal_ipi.provider.types import ClusterCredentials
+from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.pools.splitting import asks_state, cluster_of, of_pool
+from metal_ipi.stacks.pools.told import PUBLIC, SECRET
+from metal_ipi.stacks.settings import Settings
+
+Value = TypeVar("Value")
+
+
+class ClusterMissing(ValueError):
+    """The stack of the cluster is not there, or has not come to its end yet."""
+
+
+def machines_of(settings: Settings, stack: str) -> frozenset[str]:
+    """The machines that the stack of the cluster has, by short host name, where that matters. `stack`: its name."""
+    if settings.rehearsal or not asks_state(settings):
+        return frozenset()
+    return machines_in(_full(stack))
+
+
+def pool_of(settings: Settings) -> Settings:
+    """What the running stack, that of a pool, has. Raises SettingsError and ClusterMissing."""
+    assert settings.pool is not None
+    stack = cluster_of(pulumi.get_stack(), settings.pool)
+    try:
+        there = machines_of(settings, stack)
+        # A preview may come before the cluster's stack was told that there are pools.
+        told = pulumi.runtime.is_dry_run() or has_output(_full(stack), PUBLIC)
+    except Exception as error:  # the SDK raises nothing more precise
+        raise ClusterMissing(_missing(stack, str(error))) from error
+    if not told:
+        raise ClusterMissing(_missing(stack, "it has no outputs for pools yet"))
+    return of_pool(settings, stack, there)
+
+
+@dataclass(kw_only=True)
+class ReferencedMachine:
+    """See `Machine`: one that another stack has."""
+
+    machine_id: pulumi.Output[str]
+    public_ipv4: pulumi.Output[str]
+    private_ipv4: pulumi.Output[str]
+    public_ipv6: pulumi.Output[str]
+    ipv6: str | None
+    console: pulumi.Output[str]
+    generation: pulumi.Output[str]
+    """What it runs, where it is installed to disk; else empty."""
+
+    @property
+    def resource(self) -> pulumi.Resource:
+        raise NotImplementedError("the resource is another stack's")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferencedKeys:
+    """The cluster's keys."""
+
+    id: pulumi.Output[str]
+    public_key: pulumi.Output[str]
+    private_key: pulumi.Output[str]
+    host_key_seed: pulumi.Output[str]
+
+
+class ReferencedCluster:
+    """The cluster of the running stack, that of a pool. In a rehearsal nothing of it is known."""
+
+    def __init__(self, settings: Settings) -> None:
+        """`settings`: those of the whole facility."""
+        assert settings.pool is not None
+        self._settings = settings
+        self.stack = cluster_of(pulumi.get_stack(), settings.pool)
+        """The name of its stack."""
+        self.reference: pulumi.StackReference | None = None
+        """None in a rehearsal."""
+        if not settings.rehearsal:
+            self.reference = pulumi.StackReference("cluster", _full(self.stack))
+        # Which values are secret is known by the output's name; `get_output` asks the state.
+        self._public, self._secret = self._output(PUBLIC), pulumi.Output.secret(self._output(SECRET))
+
+    @property
+    def project_stack(self) -> str:
+        """`<project>/<stack>`, as markers in DNS call it."""
+        return f"{pulumi.get_project()}/{self.stack}"
+
+    @property
+    def keys(self) -> ReferencedKeys:
+        """Its keys."""
+        return ReferencedKeys(
+            id=self._public.apply(lambda found: str(found["run"])),
+            public_key=self._public.apply(lambda found: str(found["publicKey"])),
+            private_key=self._secret.apply(lambda found: str(found["privateKey"])),
+            host_key_seed=self._secret.apply(lambda found: str(found["hostKeySeed"])),
+        )
+
+    @property
+    def worker_pointer(self) -> pulumi.Output[str]:
+        """worker.ign of the installer; secret."""
+        return self._secret.apply(lambda found: str(found["workerPointer"]))
+
+    @property
+    def credentials(self) -> ClusterCredentials:
+        """The administrator's way into the API."""
+        return ClusterCredentials(
+            url=self._public.apply(lambda found: str(found["apiUrl"])),
+            ca_pem=self._secret.apply(lambda found: str(found["caPem"])),
+            client_cert_pem=self._secret.apply(lambda found: str(found["clientCertPem"])),
+            client_key_pem=self._secret.apply(lambda found: str(found["clientKeyPem"])),
+        )
+
+    @property
+    def platform(self) -> pulumi.Output[Mapping[str, Any]]:
+        """What machines need of the platform."""
+        return self._public.apply(lambda found: found["platform"])
+
+    @property
+    def ingress_address(self) -> pulumi.Output[str]:
+        """The address of `*.apps`, where that has one of its own."""
+        return self._public.apply(lambda found: str(found["ingressAddress"]))
+
+    def control_plane(self) -> dict[Node, ReferencedMachine]:
+        """Its control plane machines."""
+        nodes = Nodes.of(self._settings)
+        return {node: self._machine(node.hostname) for node in nodes.control_plane}
+
+    def _machine(self, hostname: str) -> ReferencedMachine:
+        def of(name: str) -> pulumi.Output[str]:
+            return self._public.apply(lambda found: str(found["controlPlane"][hostname].get(name) or ""))
+
+        return ReferencedMachine(
+            machine_id=of("machineId"),
+            public_ipv4=of("publicIpv4"),
+            private_ipv4=of("privateIpv4"),
+            public_ipv6=of("publicIpv6"),
+            ipv6=None,
+            console=of("console"),
+            generation=of("generation"),
+        )
+
+    def _output(self, name: str) -> pulumi.Output[Any]:
+        if self.reference is None:
+            return _unknown()
+        return self.reference.get_output(name).apply(lambda found: _unknown() if found is None else found)
+
+
+def _full(stack: str) -> str:
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
+
+
+def _missing(stack: str, why: str) -> str:
+    return (
+        f"the stack of the cluster, '{stack}', cannot be used by the stack of its pool: {why}\n"
+        f"bring it up first, to its end, with the same settings: `make up STACK={stack}`, or"
+        f" `pulumi up --stack {stack}`"
+    )
+
+
+def _unknown() -> pulumi.Output[Any]:
+    """What is not known before the cluster's stack is up."""
+
+    def done(value: Value) -> asyncio.Future[Value]:
+        future = asyncio.get_event_loop().create_future()
+        future.set_result(value)
+        return future
+
+    return pulumi.Output(done(set[pulumi.Resource]()), done(None), done(False), done(False))

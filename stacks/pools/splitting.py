@@ -1,0 +1,169 @@
+"""Which workers are in which stack of a facility. Pure: a facility's settings, and what its cluster's stack has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.platforms.registry import facility
+from metal_ipi.stacks.problems import Found, SettingsError, problems_of
+from metal_ipi.stacks.sections.machines import AUTOMATIC, WORKERS_OF_A_STACK, WorkerPool
+from metal_ipi.stacks.sections.node_marks import over
+
+_WORKER = "worker-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """A facility, stack by stack."""
+
+    cluster: Settings
+    """What the cluster's own stack has."""
+    pools: Mapping[str, Settings]
+    """What each pool's stack has, by the pool's name."""
+
+
+def stack_of(cluster: str, pool: str) -> str:
+    """The name of a pool's stack; `cluster` is that of the cluster's."""
+    return f"{cluster}-{pool}"
+
+
+def cluster_of(stack: str, pool: str) -> str:
+    """The name of the cluster's stack; `stack` is that of a pool's. Raises SettingsError."""
+    cluster = stack.removesuffix(f"-{pool}")
+    if cluster in (stack, ""):
+        raise _error(
+            stack,
+            "pool",
+            pool,
+            f"the stack of a pool is called as the cluster's, with the pool's name behind it, and this is '{stack}'",
+            f"create it as `pulumi stack init <the cluster's stack>-{pool}`",
+        )
+    return cluster
+
+
+def split(settings: Settings, stack: str, there: AbstractSet[str] = frozenset()) -> Split:
+    """Split a facility.
+
+    Args:
+        settings: those of the whole facility.
+        stack: the name of the cluster's stack, for messages.
+        there: the machines that the cluster's stack has in its state, by short host name.
+
+    Raises:
+        SettingsError: Machines that are there would go to another stack: they would be deleted, and ordered anew.
+    """
+    pools = {pool.name: pool for pool in (*settings.workers.pools, *_automatic(settings, there))}
+    members = {name: settings.of_pool(pool) for name, pool in pools.items()}
+    away = frozenset(machine for machines in members.values() for machine in machines)
+    prefix = f"{settings.cluster_name}-"
+    if moved := sorted({each for each in away if prefix + each in there}, key=_number):
+        path, value = ("workers.pools", "{...}") if settings.workers.per_stack is None else _per_stack(settings)
+        raise _error(
+            stack,
+            path,
+            value,
+            f"{_few(moved)} are in the stack of the cluster, and no machine moves from stack to stack: they would be"
+            " deleted and installed anew",
+            "give the pool other numbers, or raise workers.perStack (0: one stack); to really have them anew, first"
+            " take them out of the stack file with an `up`",
+        )
+    own = tuple(machine for machine in settings.machines if machine not in away)
+    if not pools:
+        return Split(cluster=settings, pools={})
+    workers = settings.workers.model_copy(update={"count": len(_workers(own)), "pools": ()})
+    return Split(
+        cluster=settings.narrowed(own, workers),
+        pools={name: _of_pool(settings, pool, members[name]) for name, pool in pools.items()},
+    )
+
+
+def share(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings:
+    """What a stack of a facility has; arguments and errors as for `split`, but for `stack`, which is its own name."""
+    if settings.pool is None:
+        return split(settings, stack, there).cluster
+    return of_pool(settings, cluster_of(stack, settings.pool), there)
+
+
+def of_pool(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings:
+    """What the stack of a pool has, which its settings name. Raises SettingsError where there is no such pool."""
+    assert settings.pool is not None
+    pools = split(settings, stack, there).pools
+    if settings.pool not in pools:
+        known = ", ".join(pools) or "none"
+        raise _error(stack, "pool", settings.pool, f"there is no such pool; there is: {known}", "name one of them")
+    return pools[settings.pool]
+
+
+def asks_state(settings: Settings) -> bool:
+    """Whether it matters which machines the cluster's stack has already."""
+    return bool(settings.workers.pools) or bool(_automatic(settings, frozenset()))
+
+
+def refused(settings: Settings) -> Found:
+    """What keeps the workers of a facility in one stack, whatever pools there are."""
+    if settings.cluster_api is not None:
+        yield (
+            "clusterApi",
+            "{...}",
+            "the workers of a cluster on a hub are objects there, and no stack's",
+            "remove workers.pools and workers.perStack",
+        )
+    yield from settings.platform.against_pools()
+
+
+def _automatic(settings: Settings, there: AbstractSet[str]) -> Sequence[WorkerPool]:
+    """The pools that are made by themselves, of workers that no pool of the settings has."""
+    per = WORKERS_OF_A_STACK if settings.workers.per_stack is None else settings.workers.per_stack
+    named = {machine for pool in settings.workers.pools for machine in settings.of_pool(pool)}
+    rest = [machine for machine in _workers(settings.machines) if machine not in named]
+    if per == 0 or len(rest) <= per or next(refused(settings), None) is not None:
+        return ()
+    beyond = [_number(machine) for machine in rest if _number(machine) >= per]
+    lent = facility(settings).lent
+    if lent is not None and lent.number in beyond:
+        return ()
+    asked = settings.workers.per_stack is not None
+    if not asked and any(f"{settings.cluster_name}-{_WORKER}{number}" in there for number in beyond):
+        return ()  # a stack of before: it keeps what it has, and all else with it
+    firsts = sorted({number // per * per for number in beyond})
+    last = max(beyond, default=0)
+    return [WorkerPool(name=f"{AUTOMATIC}-{first}", first=first, count=min(per, last + 1 - first)) for first in firsts]
+
+
+def _of_pool(settings: Settings, pool: WorkerPool, machines: tuple[str, ...]) -> Settings:
+    """What holds for all workers, and over it what holds for those of the pool."""
+    every = settings.workers
+    workers = every.model_copy(
+        update={
+            "count": len(machines),
+            "pools": (),
+            "kernel_arguments": (*every.kernel_arguments, *pool.kernel_arguments),
+            "labels": {**every.labels, **pool.labels},
+            "taints": over(pool.taints, every.taints),
+        }
+    )
+    return settings.narrowed(machines, workers, pool.name)
+
+
+def _workers(machines: Sequence[str]) -> list[str]:
+    return [machine for machine in machines if machine.startswith(_WORKER)]
+
+
+def _number(machine: str) -> int:
+    return int(machine.rpartition("-")[2])
+
+
+def _few(machines: Sequence[str]) -> str:
+    return f"{machines[0]} to {machines[-1]} ({len(machines)})" if len(machines) > 1 else machines[0]
+
+
+def _per_stack(settings: Settings) -> tuple[str, str]:
+    return "workers.perStack", str(settings.workers.per_stack)
+
+
+def _error(stack: str, *problem: str) -> SettingsError:
+    path, value, why, remedy = problem
+    return SettingsError(stack, problems_of(iter([(path, value, why, remedy)])))

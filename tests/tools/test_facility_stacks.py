@@ -1,0 +1,91 @@
+"""The stacks of a facility, as commands go through them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stacks.answers import stack_file
+from tools import facility_stacks, stackfile
+from tools.errors import RunFailed, StackError
+from tools.facility_stacks import Pools
+from tools.layout import ROOT, Layout
+
+_POOLS = {"compute": ("pooled-worker-10", "pooled-worker-11"), "gpu": ("pooled-worker-20", "pooled-worker-21")}
+
+
+def _document(**changes: Any) -> stackfile.Tree:
+    tree = {**stack_file("pooled"), **changes}
+    return {"config": {f"metal-ipi:{name}": value for name, value in tree.items()}}
+
+
+def _layout(states: Path, **machines: list[str]) -> Layout:
+    """A facility whose stacks have a state: by pool (`cluster`: the cluster's) their machines."""
+    layout = Layout(root=ROOT, stack="pooled", states=states)
+    for name, hostnames in machines.items():
+        own = layout if name == "cluster" else layout.of_pool(name)
+        file = own.backend / ".pulumi" / "stacks" / "metal-ipi" / f"{own.stack}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        type_ = "equinix-metal:index/device:Device"
+        resources = [{"type": type_, "urn": f"urn:pulumi:s::p::{type_}::{each}-device"} for each in hostnames]
+        file.write_text(json.dumps({"checkpoint": {"latest": {"resources": resources}}}))
+    return layout
+
+
+def test_stacks_of_a_facility_share_what_the_engine_reads_them_from(tmp_path: Path) -> None:
+    layout = _layout(tmp_path, cluster=[], gpu=[])
+    pool = layout.of_pool("gpu")
+    assert pool.cluster == layout and layout.cluster == layout
+    shared, own = ("stack_file", "backend", "passphrase"), ("state", "lock", "project", "home", "running", "timeline")
+    assert all(getattr(pool, name) == getattr(layout, name) for name in shared)
+    assert all(getattr(pool, name) != getattr(layout, name) for name in own)
+    assert pool.exists and layout.pools == ["gpu"] and not layout.of_pool("compute").exists
+    assert set(layout.checkpoints()) == {"pooled", "pooled-gpu"}, "what `sweep` must not take for an orphan"
+
+
+def test_pools_are_those_of_the_stack_file_and_those_that_are_left(tmp_path: Path) -> None:
+    layout = _layout(tmp_path, cluster=["pooled-worker-0"], gpu=["pooled-worker-20"], old=["pooled-worker-90"])
+    found = facility_stacks.pools_of(layout, _document())
+    assert found == Pools(wanted=_POOLS, gone=["old"])
+    assert facility_stacks.pools_of(layout, _document(workers={"count": 2})).wanted == {}
+    with pytest.raises(StackError, match=r"workers\.pools\[0\]\.first"):
+        facility_stacks.pools_of(layout, _document(workers={"pools": [{"name": "a", "first": -1, "count": 1}]}))
+
+
+def test_a_machine_that_would_go_from_pool_to_pool_is_refused(tmp_path: Path) -> None:
+    layout = _layout(tmp_path, cluster=[], old=["pooled-worker-20"])
+    with pytest.raises(StackError, match="pooled-worker-20 of pool 'old' would go to pool 'gpu'"):
+        facility_stacks.pools_of(layout, _document())
+
+
+@pytest.mark.parametrize(("free", "at_once"), [(0, 1), (311, 1), (624, 2), (64_000, 2)])
+def test_as_many_pools_are_at_work_as_memory_lets(free: int, at_once: int) -> None:
+    assert facility_stacks.at_once(_POOLS, free) == at_once
+    assert facility_stacks.available_mib() > 0
+
+
+def test_a_pool_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    layout, done, both = _layout(tmp_path), set[str](), threading.Barrier(2, timeout=30)
+
+    def run(each: Layout) -> None:
+        both.wait()
+        if each.pool == "gpu":
+            raise SystemExit(1)
+        done.add(each.stack)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(facility_stacks, "available_mib", lambda: 64_000)
+        with pytest.raises(RunFailed) as caught:
+            facility_stacks.beside("up", layout, _POOLS, run)
+    assert done == {"pooled-compute"}
+    told = str(caught.value)
+    assert "up of pool gpu of stack 'pooled' failed" in told and "pool compute ended well" in told
+
+
+def test_machines_to_make_anew_are_those_of_their_stacks() -> None:
+    found = facility_stacks.replaced(Pools(wanted=_POOLS), "pooled-worker-0, pooled-worker-20 nonsense")
+    assert found == {None: "pooled-worker-0 nonsense", "gpu": "pooled-worker-20"}

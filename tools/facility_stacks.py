@@ -1,0 +1,121 @@
+"""The stacks of one facility, for the outer half of commands: the cluster's, and those of pools of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools import stackfile
+from tools.errors import RunFailed, StackError
+from tools.layout import Layout
+from tools.program import import_from
+from tools.states import state_of
+
+_MIB_OF_A_STACK, _MIB_OF_A_WORKER = 300, 6
+"""What an `up` takes: engine, program and plug-ins. docs/scale.md has figures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pools:
+    """The pools of a facility."""
+
+    wanted: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
+    """Those of the stack file, with the host names of their workers."""
+    gone: Sequence[str] = ()
+    """Those that have a state, and are not in the stack file any more."""
+
+
+def pools_of(layout: Layout, document: stackfile.Tree) -> Pools:
+    """The pools of a facility. Raises StackError where its settings are wrong, and for workers that would move."""
+    wanted = dict[str, tuple[str, ...]]()
+    if stackfile.may_have_pools(document) and not stackfile.is_hub(document):
+        import_from(layout.root)
+        try:
+            from metal_ipi.stacks.names import Nodes
+            from metal_ipi.stacks.pools.splitting import split
+            from metal_ipi.stacks.settings import parse
+        except ModuleNotFoundError:
+            return Pools()  # a commit of before, which a preview report compares with
+
+        try:
+            settings = parse(stackfile.values(stackfile.for_rehearsal(document)), layout.stack)
+            found = split(settings, layout.stack, frozenset(state_of(layout).machines()))
+        except ValueError as error:
+            raise StackError(str(error)) from error
+        wanted = {name: tuple(node.hostname for node in Nodes.of(own).workers) for name, own in found.pools.items()}
+    pools = Pools(wanted=wanted, gone=[name for name in layout.pools if name not in wanted])
+    _refuse_moves(layout, pools)
+    return pools
+
+
+def _refuse_moves(layout: Layout, pools: Pools) -> None:
+    """A worker that one pool has would be deleted there, and installed anew by another one."""
+    owner = {name: pool for pool, names in pools.wanted.items() for name in names}
+    for pool in layout.pools:
+        there = state_of(layout.of_pool(pool)).machines()
+        moved = [name for name in there if owner.get(name, pool) != pool]
+        if moved:
+            raise StackError(
+                f"{', '.join(moved)} of pool '{pool}' would go to pool '{owner[moved[0]]}', and nothing was changed",
+                why="no machine moves from stack to stack: it would be deleted, and installed anew",
+                remedy="set workers.pools (workers.perStack) back; to really have them anew, first take them out of the"
+                " stack file with an `up`",
+            )
+
+
+def at_once(pools: Mapping[str, tuple[str, ...]], available: int) -> int:
+    """How many pools may be at work beside each other; `available` MiB of memory are free."""
+    largest = max((len(names) for names in pools.values()), default=0)
+    return max(1, min(len(pools), available // (_MIB_OF_A_STACK + _MIB_OF_A_WORKER * largest)))
+
+
+def available_mib() -> int:
+    """The memory that processes may have without others being put out of it."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) >> 10
+    return 0
+
+
+def beside(operation: str, layout: Layout, pools: Mapping[str, tuple[str, ...]], run: Callable[[Layout], None]) -> None:
+    """Run an operation on the stacks of pools, as many at once as memory lets. One that fails keeps no other from going
+    on. Raises RunFailed, which names those that failed."""
+    if not pools:
+        return
+    failed = dict[str, str]()
+
+    def one(pool: str) -> None:
+        try:
+            run(layout.of_pool(pool))
+        except (Exception, SystemExit) as error:
+            failed[pool] = f"{error}" if isinstance(error, RunFailed) else f"its own message is above ({error})"
+
+    with ThreadPoolExecutor(at_once(pools, available_mib()), thread_name_prefix="pool") as workers:
+        for done in [workers.submit(one, pool) for pool in pools]:
+            done.result()
+    if failed:
+        others = [pool for pool in pools if pool not in failed]
+        raise RunFailed(
+            f"{operation} of {_names(list(failed))} of stack '{layout.stack}' failed",
+            why="; ".join(f"{pool}: {why}" for pool, why in failed.items()),
+            remedy=f"correct that and run this again: it goes on from there{_well(others)}",
+        )
+
+
+def _names(pools: Sequence[str]) -> str:
+    return f"pool {pools[0]}" if len(pools) == 1 else f"pools {', '.join(pools)}"
+
+
+def _well(others: Sequence[str]) -> str:
+    return f"; {_names(others)} ended well" if others else ""
+
+
+def replaced(pools: Pools, wanted: str) -> dict[str | None, str]:
+    """Which machines to make anew, by their stack: a pool's by its name, the cluster's by None. `wanted`: REPLACE."""
+    owner = {name: pool for pool, names in pools.wanted.items() for name in names}
+    found = dict[str | None, list[str]]()
+    for name in wanted.replace(",", " ").split():
+        found.setdefault(owner.get(name), []).append(name)
+    return {pool: " ".join(names) for pool, names in found.items()}
