@@ -85,9 +85,16 @@ def run_leashed(
     `started` is given the leash; `line` each line that it prints, where that does not go where ours goes.
     """
     # A session of its own: Ctrl-C reaches only us, and we decide what becomes of it.
-    out = {} if line is None else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    out, told = (None, None) if line is None else (subprocess.PIPE, subprocess.STDOUT)
     with subprocess.Popen(
-        list(command), cwd=cwd, env=env, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, **out
+        list(command),
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=out,
+        stderr=told,
+        bufsize=0,
+        start_new_session=True,
     ) as process:
         assert process.stdin is not None
         process.stdin.write(ALIVE)

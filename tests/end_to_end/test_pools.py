@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end import processes
-from tests.end_to_end.conftest import SMALL, copies
+from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import Project, Run
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
@@ -26,9 +26,8 @@ _OWN = [f"pooled-control-plane-{n}" for n in range(3)] + [f"pooled-worker-{n}" f
 
 @pytest.fixture
 def pooled(tmp_path: Path) -> Generator[Project, None, None]:
-    """A copy of the project, nothing of it up, whose stack has pools."""
-    workers = {"workers": {"pools": _POOLS}}
-    yield from copies(tmp_path, stack="pooled", variant={**SMALL, **workers})
+    """A copy of the project, nothing of it up, whose stack has pools. Labels of nodes want the real Kubernetes API."""
+    yield from copies(tmp_path, stack="pooled", variant={"workers": {"pools": _POOLS}})
 
 
 def _workers(*pools: dict[str, Any]) -> list[str]:

@@ -161,14 +161,14 @@ async def clashes(zone: Zone) -> None:
 async def pools(zone: Zone) -> None:
     """Stacks of one facility share a set from the start, and each takes back its own; equal values, and those of other
     stacks, stay clashes."""
-    name, beside = "apps", {"beside": "metal-ipi/test"}
+    name, beside = "apps", "metal-ipi/test"
     cluster, gpu = await resource(zone), await resource(zone, stack="test-gpu")
     await cluster.up(inputs(a(name, "198.51.100.1")))
-    await gpu.up(inputs(a(name, "198.51.100.2"), **beside))
+    await gpu.up(inputs(a(name, "198.51.100.2"), beside=beside))
     late = await resource(zone, stack="test-late")
     with pytest.raises(DnsConflict, match=r"198\.51\.100\.2 \(of stack metal-ipi/test-gpu\)"):
-        await late.up(inputs(a(name, "198.51.100.2"), **beside))
-    await late.up(inputs(a(name, "198.51.100.3"), **beside))
+        await late.up(inputs(a(name, "198.51.100.2"), beside=beside))
+    await late.up(inputs(a(name, "198.51.100.3"), beside=beside))
     await cluster.up(inputs(a(name, "198.51.100.1", "198.51.100.4")))
     await gpu.delete()
     assert zone.values(f"apps.{DOMAIN}", "A") == {f"198.51.100.{number}" for number in (1, 3, 4)}
