@@ -19,8 +19,8 @@ _SHORTEST = 16
 def differences(base: str, text: str) -> str:
     """`text` as what it takes from `base`, and what it has instead: JSON, a list of `[start, end]` and of texts."""
     shorter = min(len(base), len(text))
-    head = len(commonprefix([base, text]))
-    tail = min(len(commonprefix([base[::-1], text[::-1]])), shorter - head)
+    head = len(commonprefix([base, text]))  # noqa: RUF071 (texts, not paths)
+    tail = min(len(commonprefix([base[::-1], text[::-1]])), shorter - head)  # noqa: RUF071
     of_base, of_text = (_PIECE.findall(each[head : len(each) - tail]) for each in (base, text))
     in_base, in_text = ([*accumulate(map(len, each), initial=head)] for each in (of_base, of_text))
     found = SequenceMatcher(None, of_base, of_text, autojunk=False).get_matching_blocks()
@@ -38,7 +38,7 @@ def rebuilt(base: str, told: str) -> str:
     """The text of which these are the differences. Raises ValueError where they are none."""
     parts: Any = json.loads(told)
     if not isinstance(parts, list):
-        raise ValueError("differences are a list")
+        raise ValueError("differences are a list")  # noqa: TRY004 (see the docstring)
     return "".join(_taken(base, part) for part in parts)  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -254,9 +254,7 @@ class Installers:
 
     def _artifacts(self, name: str, files: Mapping[str, pulumi.Output[str]]) -> Artifacts:
         texts = pulumi.Output.all(**files)
-        return Artifacts(
-            name, nearly_the_same(texts, self._base.keys.host_key_seed, ephemeral=True), self._base.ours
-        )
+        return Artifacts(name, nearly_the_same(texts, self._base.keys.host_key_seed, ephemeral=True), self._base.ours)
 
     def _live_config(self, node: Node, system: System) -> pulumi.Output[str]:
         """The Ignition of the live system that installs a machine."""
