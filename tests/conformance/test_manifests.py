@@ -38,7 +38,10 @@ def test_manifests_reach_the_bootstrap_machine_as_they_are(made: Made) -> None:
     found = made("site").bootstrap_files
     given = {name: text.encode() for name, text in read({"site": SITE}).items()}
     assert set(given) == {"99-worker-site.yaml", "site-1.yml", "site-2.yml"}
-    given |= {name: text.encode() for name, text in MachineConfigs(**MACHINE_CONFIG).rendered(fips=False).items()}
+    given |= {
+        name: text.encode()
+        for name, text in MachineConfigs(**MACHINE_CONFIG).rendered(fips=False, arbiter=False).items()
+    }
     given_paths = {f"/opt/openshift/openshift/{name}" for name in given}
     assert given and {name: found[f"/opt/openshift/openshift/{name}"] for name in given} == given
     theirs = {path for path in found if path.startswith("/opt/openshift/openshift/")} - given_paths
@@ -79,7 +82,7 @@ _TANG = {"url": "http://192.0.2.7:7500", "thumbprint": "jwGN5tRFK-kF6pIX89ssF3kh
 )
 def test_what_settings_make_is_what_butane_makes(name: str, settings: dict[str, Any], butane: Path) -> None:
     theirs = translate(str(butane), BUTANE.pins / f"{name}.bu", name)
-    ours = MachineConfigs(**settings).rendered(fips="fips" in name)
+    ours = MachineConfigs(**settings).rendered(fips="fips" in name, arbiter=False)
     named = yaml.safe_load(theirs)["metadata"]["name"]
     assert _plain(ours[f"{named}.yaml"]) == _plain(theirs)
 

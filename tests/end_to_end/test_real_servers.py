@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab.bmc.server import MEMORY_GIB
+from lab.bmc.told import MEMORY_GIB
 from tests.end_to_end import racks
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import RACK, Project

@@ -48,7 +48,7 @@ def test_all_of_it_is_known_there() -> None:
         ),
         pre_reboot_commands=["true"],
         pxe_commands=["true"],
-        check="true",
+        expected={"EXPECTED_RELEASE": "1"},
         log_directory="/logs",
     )
     recorder = Recorder({TOKEN: lambda _: {}})

@@ -704,7 +704,7 @@ async def test_a_node_that_somebody_has_enrolled_boots_from_the_network(site: Si
     settings, before = taken(), site.ironic.lasting(node.id)
     async with site.driver(settings) as driver:
         seen = await driver.seen("worker-0")
-        assert seen.where.startswith("node server-4 of Ironic") and not seen.runs
+        assert seen.where.startswith("node server-4 of Ironic") and seen.power == "Off"
         machine_id = f"worker-0/{(await driver.claim('worker-0')).id}"
         await published.publish(settings, "worker-0", mac, script=SCRIPT, chain=CHAIN, say=silent)
         for installed in (False, True):

@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 import yaml
@@ -617,7 +617,7 @@ def test_the_project_file_declares_every_setting_and_no_other() -> None:
     known = {info.alias: info for kind in (Settings, HubSettings) for info in kind.model_fields.values()}
     assert set(declared) == set(known) - {"lab"}
     # A truth value that may be left out has no empty default of its own type; the engine keeps all as texts.
-    types: dict[Any, str] = {str: "string", bool: "boolean", bool | None: "string", PoolName | None: "string"}
+    types: dict[Any, str] = {str: "string", bool: "boolean", bool | None: "string", Optional[PoolName]: "string"}  # noqa: UP045
     for name, entry in declared.items():
         assert entry["type"] == types.get(known[name].annotation, "object"), name  # pyright: ignore
         assert entry["default"] in ("", {}, False), "a default that means something belongs into stacks/settings.py"
