@@ -113,7 +113,9 @@ class ListedFacility(Generic[Section]):
             live=section.in_place or server.name == section.lent,
             macs=tuple(dict.fromkeys([server.mac, *(card.mac_address for card in server.interfaces)])),
             device=settings.install_device(server.name).rules if settings.boot.install is not None else {},
-            tpm2=encryption is not None and server.role in encryption.roles and encryption.needs_tpm2,
+            tpm2=encryption is not None
+            and encryption.needs_tpm2
+            and (encryption.roles is None or server.role in encryption.roles),
         )
 
     def planned(self, plan: Plan, boot: PxeArtifacts, servers: Iterable[Server] = ()) -> Plan:
