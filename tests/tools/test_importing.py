@@ -28,8 +28,9 @@ from tools.importing.taking import Taking
 from tools.stackfile import merge
 
 _PASSWORD, _PULL_SECRET = "hunter2-canary", '{"auths":{"quay.io":{"auth":"canary"}}}'
-_CLUSTERS = sorted(path.name.split(".")[1] for path in (ROOT / "stacks").glob("Pulumi.*.yaml"))
-_CLUSTERS.remove("hub")  # it has no cluster
+_STACKS = {path.name.split(".")[1] for path in (ROOT / "stacks").glob("Pulumi.*.yaml")}
+_CLUSTERS = sorted(_STACKS - {"hub", "capi7"})
+"""The hub has no cluster; capi7 needs what its lab tells, and is rack7 otherwise."""
 
 
 def _bmc(address: str = "redfish://10.0.0.11", **more: Any) -> dict[str, Any]:
