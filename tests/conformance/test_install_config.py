@@ -166,7 +166,7 @@ def test_the_platforms_addresses_stand_where_its_static_pods_and_operators_read_
 
 
 def test_an_arbiter_has_a_configuration_of_its_own_where_our_pointer_leads(made: Made, configured: Configured) -> None:
-    """And no API server: its static pods are those of a worker."""
+    """And no API server. The platform's pods are those of the control plane (templates/arbiter/00-arbiter/on-prem)."""
     facility, rendered = made("arbiter"), configured("arbiter").rendered
     ours = json.loads(pointer(facility, "arbiter"))["ignition"]
     own = facility.pointer("arbiter")["ignition"]
@@ -175,8 +175,9 @@ def test_an_arbiter_has_a_configuration_of_its_own_where_our_pointer_leads(made:
     assert {"source": api} in ours["config"]["merge"] and ours["security"] == own["security"]
     (kubelet,) = (unit for unit in json.loads(rendered["arbiter"])["systemd"]["units"] if unit["name"] == _KUBELET)
     assert "--node-labels=node-role.kubernetes.io/arbiter," in kubelet["contents"]
-    pods = {path for path in ignition.files(json.loads(rendered["arbiter"])) if "/kubernetes/manifests/" in path}
-    assert not any("haproxy" in path for path in pods) and any("keepalived" in path for path in pods), pods
+    paths = ignition.files(json.loads(rendered["arbiter"]))
+    pods = {path.rpartition("/")[2] for path in paths if path.startswith("/etc/kubernetes/manifests/")}
+    assert pods == {"keepalived.yaml", "coredns.yaml", "haproxy.yaml", "criometricsproxy.yaml"}
     config = yaml.safe_load(facility.manifest("cluster-config.yaml")["data"]["install-config"])
     assert (config["arbiter"]["replicas"], config["arbiter"]["name"]) == (1, "arbiter")
 
