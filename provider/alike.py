@@ -23,7 +23,8 @@ def differences(base: str, text: str) -> str:
     tail = min(len(commonprefix([base[::-1], text[::-1]])), shorter - head)  # noqa: RUF071
     of_base, of_text = (_PIECE.findall(each[head : len(each) - tail]) for each in (base, text))
     in_base, in_text = ([*accumulate(map(len, each), initial=head)] for each in (of_base, of_text))
-    found = SequenceMatcher(None, of_base, of_text, autojunk=False).get_matching_blocks()
+    # Its heuristics for pieces that recur stay on: without them the time grows with the square of the length.
+    found = SequenceMatcher(None, of_base, of_text).get_matching_blocks()
     same = [(in_base[each.a], in_text[each.b], in_text[each.b + each.size] - in_text[each.b]) for each in found]
     parts, done = list[str | list[int]](), 0
     for start, at, length in [(0, 0, head), *same, (len(base) - tail, len(text) - tail, tail)]:

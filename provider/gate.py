@@ -1,8 +1,8 @@
 """Gate: waits until something is so.
 
 Life cycle: create waits; update waits again when the specification or a trigger changed, for nodes that are new only
-unless a trigger asks for all; read believes the state; delete does nothing, but where a pool's
-networks were handed over to nodes, has these forget them.
+unless a trigger asks for all; read believes the state. Delete does nothing, except that nodes to which networks of a
+pool were handed over are told to forget them.
 Killed while waiting: nothing was made, the next run waits anew, and what is so already passes at the first look.
 On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up waits again.
 Where no cluster comes about without what a gate waits for (`aborts`), its failure ends the waiting of all others; a
@@ -20,11 +20,9 @@ from metal_ipi.provider.gates.logs import gather
 from metal_ipi.provider.gates.opening import opener
 from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Values, simple_changes, time_now
 from metal_ipi.provider.resources.gate import GateArgs
-from metal_ipi.provider.resources.gate_kinds import GateLogs
-from metal_ipi.provider.values import UNKNOWN, Secret, has_unknown
+from metal_ipi.provider.resources.gate_kinds import GateLogs, MachineConfigAccess
+from metal_ipi.provider.values import UNKNOWN, has_unknown
 
-_HANDED_OVER = "handedOver"
-"""What a gate told nodes that they are to forget when it is deleted; secret."""
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
 # Not `givesUpWith`: to a gate that has passed it is nothing.
 _INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
@@ -59,19 +57,20 @@ class Gate(ResourceType):
     async def create(self, context: Context, inputs: Values) -> Made:
         check = opener(inputs["kind"])(context, inputs["spec"], None)
         outputs = await self._wait(context, check, inputs)
-        return Made(id=context.identity, outputs={**outputs, **_handed_over(inputs)})
+        return Made(id=context.identity, outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        unchanged = {**{key: old.get(key) for key in _COMPUTED}, **_handed_over(new)}
+        unchanged = {key: old.get(key) for key in _COMPUTED}
         triggered = old.get("triggers") != new.get("triggers") or old.get("kind") != new.get("kind")
         if not triggered and old.get("spec") == new.get("spec"):
             return unchanged
         check = opener(new["kind"])(context, new["spec"], None if triggered else old.get("spec"))
-        return unchanged if check is None else {**unchanged, **await self._wait(context, check, new)}
+        return unchanged if check is None else await self._wait(context, check, new)
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        if spec := old.get(_HANDED_OVER):
-            await machine_config_access.withdraw(context, spec)
+        # The cluster's own networks go with its machines.
+        if old["kind"] == MachineConfigAccess.kind and old["spec"].get("part"):
+            await machine_config_access.withdraw(context, old["spec"])
 
     async def _wait(self, context: Context, check: Check | None, inputs: Values) -> Values:
         timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
@@ -111,11 +110,6 @@ class Gate(ResourceType):
         if inputs.get("aborts") and self._failures.no_cluster is None:
             self._failures.no_cluster = f"gate {context.name}"
         return await _failure(context, inputs, seen, how)
-
-
-def _handed_over(inputs: Values) -> Values:
-    """Of a pool's networks: the specification. The cluster's own go with its machines."""
-    return {_HANDED_OVER: Secret(inputs["spec"])} if inputs["spec"].get("part") else {}
 
 
 def _without_place(values: Values) -> Values:

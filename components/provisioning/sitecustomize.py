@@ -1,9 +1,10 @@
-"""Python loads this when it starts in a conductor's container, by PYTHONPATH: what is derived from a password is kept.
+"""Keeps what conductors derive from passwords. Python loads this when it starts in their containers, by PYTHONPATH.
 
 Ironic derives a key from a BMC's password each time that it turns to the BMC, by PBKDF2 with 600,000 rounds, to find
 the session that it has there (ironic/drivers/modules/redfish/utils.py, SessionCache; 39.0.0). That takes 0.4 s of a
 processor, some twenty times for each deployment and once a minute for each server: 150 servers need a processor for
-it. The same password gives the same key, so it is derived once. The process has both in its memory anyway.
+it. The same password gives the same key, so it is derived once. Passwords and keys are kept in the memory of the
+process, until it ends or 4096 others were used since; nothing is written anywhere.
 """
 
 import functools

@@ -80,15 +80,18 @@ class ClusterApiAvailable:
         return seen
 
     async def _gathered(self) -> str:
-        """Take over what our providers gathered of machines; says where it lies, or why it cannot be had."""
+        """Write down here what our providers gathered of machines. Says where, or why it cannot be had; empty: there is
+        nothing."""
         if self._logs is None:
             return ""
         found = await self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{self._name}-logs")
         if found.problem:
             return "" if found.status == 404 else f"\n  logs that could not be had: {found.problem}"
-        for name, packed in (found.body.get("data") or {}).items():
+        written = [
             write(self._logs, Path(name).name, lzma.decompress(base64.b64decode(packed)).decode(errors="replace"))
-        return f"\n  logs: {self._logs}"
+            for name, packed in (found.body.get("data") or {}).items()
+        ]
+        return f"\n  logs: {self._logs}" if any(written) else ""
 
 
 def _limit(reason: str) -> float:

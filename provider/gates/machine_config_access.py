@@ -22,6 +22,8 @@ from metal_ipi.provider.resource import Context
 from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 PORT = 22623
+_PARTS = "/etc/metal-ipi/machine-config-networks.d"
+"""Where HAND_OVER keeps the parts."""
 _CLUSTER = "cluster"
 """The part of the cluster's own stack."""
 HAND_OVER = r"""set -e
@@ -130,7 +132,7 @@ async def _hand_over(node: GateNode, access: GateLogs, spec: Spec, networks: Seq
 
 
 async def withdraw(context: Context, spec: Spec) -> None:
-    """Have the nodes forget a pool's networks. What cannot be reached is told, and no reason to keep the pool."""
+    """Have the nodes forget a pool's networks. A node that cannot be reached is told of, and does not keep the pool."""
     access = GateLogs.of_state(spec)
 
     async def of(node: GateNode) -> None:
@@ -147,8 +149,8 @@ async def withdraw(context: Context, spec: Spec) -> None:
             await backoff.pause()
         await context.status.warn(
             f"{node.name} still lets the machines of pool {spec['part']} ask for configuration, for it could not be"
-            f" told: {last}. The next `up` of a pool tells it, or `rm /etc/metal-ipi/machine-config-networks.d/"
-            f"{spec['part']}` there and a restart"
+            f" told: {last}. Have it forget them: `cd {_PARTS} && rm {spec['part']} && cat * | {spec['program']} set` "
+            "there, as root"
         )
 
     await asyncio.gather(*map(of, access.nodes))

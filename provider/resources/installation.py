@@ -159,7 +159,7 @@ class InstallationArgs(Inputs):
     has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
     expected: Annotated[GivenMap[str], LEFT_OUT] = default({})
     """What the node must be once it is installed again, before it takes pods: variables of `provider/node_check.sh`.
-    Where it is anything else, the roll ends. None: it is not checked."""
+    Where it is anything else, the roll ends. Empty: it is not checked."""
     log_directory: Given[AbsolutePath | None] = default()
     """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
     timeout_seconds: Given[Seconds] = default(3600)

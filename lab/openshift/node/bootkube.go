@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +29,8 @@ const (
 	bootstrapPod   = "machineconfigoperator-bootstrap-pod.yaml"
 	operatorSpace  = "openshift-machine-config-operator"
 	adminFile      = "auth/kubeconfig"
+	clusterProfile = "self-managed-high-availability"
+	profilePrefix  = "include.release.openshift.io/"
 	ciphers        = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256," +
 		"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
 )
@@ -232,7 +235,7 @@ func (b *bootkube) render(ctx context.Context) error {
 	b.host.log.Print("Rendering api manifests...")
 	err := b.execute(ctx, "cluster-config-api", "render",
 		"--asset-output-dir=/assets/api-bootstrap", "--rendered-manifest-dir=/assets/manifests",
-		"--cluster-profile=self-managed-high-availability", "--payload-version="+b.facts.Release)
+		"--cluster-profile="+clusterProfile, "--payload-version="+b.facts.Release)
 	if err != nil {
 		return err
 	}
@@ -403,13 +406,19 @@ func featureSet(objects []kube.Object) string {
 	return "Default"
 }
 
-// ofFeatureSet is the release's manifests that a cluster of a feature set gets: those that name it, and those that name
-// none, as the cluster version operator has it (library-go, pkg/manifest).
+// ofFeatureSet is the release's manifests that a cluster of a feature set, and of the self-managed profile, gets: those
+// that name it, and those that name none, as the cluster version operator has it (library-go, pkg/manifest).
 func ofFeatureSet(objects []kube.Object, set string) []kube.Object {
 	return slices.DeleteFunc(objects, func(object kube.Object) bool {
 		annotations, _ := metadata(object)["annotations"].(kube.Object)
 		told, found := annotations["release.openshift.io/feature-set"].(string)
-		return found && !slices.Contains(strings.Split(told, ","), set)
+		if found && !slices.Contains(strings.Split(told, ","), set) {
+			return true
+		}
+		profiles := slices.DeleteFunc(slices.Collect(maps.Keys(annotations)), func(name string) bool {
+			return !strings.HasPrefix(name, profilePrefix)
+		})
+		return len(profiles) > 0 && !slices.Contains(profiles, profilePrefix+clusterProfile)
 	})
 }
 

@@ -499,20 +499,24 @@ func TestASingleNodeSaysThatItsPortIsTaken(t *testing.T) {
 	check(t, finishes(t, s, ended))
 }
 
-func TestWhatIsOfAnotherFeatureSetIsLeftOut(t *testing.T) {
-	of := func(sets string) kube.Object {
+func TestWhatIsOfAnotherFeatureSetOrProfileIsLeftOut(t *testing.T) {
+	of := func(sets string, profiles ...string) kube.Object {
 		annotations := kube.Object{}
 		if sets != "" {
 			annotations["release.openshift.io/feature-set"] = sets
 		}
-		return kube.Object{"metadata": kube.Object{"name": sets, "annotations": annotations}}
+		for _, profile := range profiles {
+			annotations["include.release.openshift.io/"+profile] = "true"
+		}
+		return kube.Object{"metadata": kube.Object{"name": sets + strings.Join(profiles, "+"), "annotations": annotations}}
 	}
+	const ours, theirs = "self-managed-high-availability", "ibm-cloud-managed"
 	for set, wanted := range map[string][]string{
-		"":                     {"", "Default"},
-		"TechPreviewNoUpgrade": {"", "CustomNoUpgrade,TechPreviewNoUpgrade"},
+		"":                     {"", "Default", theirs + "+" + ours},
+		"TechPreviewNoUpgrade": {"", "CustomNoUpgrade,TechPreviewNoUpgrade", theirs + "+" + ours},
 	} {
 		gate := kube.Object{"kind": "FeatureGate", "spec": kube.Object{"featureSet": set}}
-		all := []kube.Object{of(""), of("Default"), of("CustomNoUpgrade,TechPreviewNoUpgrade")}
+		all := []kube.Object{of(""), of("Default"), of("CustomNoUpgrade,TechPreviewNoUpgrade"), of("", theirs, ours), of("", theirs)}
 		names := []string{}
 		for _, each := range ofFeatureSet(all, featureSet([]kube.Object{{"kind": "Scheduler"}, gate})) {
 			names = append(names, metadata(each)["name"].(string))

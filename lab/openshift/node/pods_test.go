@@ -17,7 +17,9 @@ import (
 
 const shoutImage = "registry.test/shout:v1"
 
-// TestMain is also what the programs of this package's containers are.
+// TestMain is also what the programs of this package's containers are. Their images have no libraries, so the tests are
+// built with CGO_ENABLED=0: a program that is linked dynamically does not start there (status 125). Some want privileges
+// of a user namespace's: CGO_ENABLED=0 unshare -Urm go test ./...
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == "container":
