@@ -1,8 +1,9 @@
 """What follows from what is told of servers, before any is switched on: findings, server by server. Pure.
 
-Figures of others: `provider.sizes`. That encryption by a TPM wants version 2.0 is asked by the assisted installer as
-well (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied); so is one
-architecture for all. What is not told is no error; it is a warning where the installation depends on it.
+Figures of others: `provider.sizes`. The assisted installer, too, asks for a TPM of version 2.0 where one encrypts the
+disk (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied). That all machines
+have one architecture is a limit of this project. What is not told is no error; it is a warning where the installation
+depends on it.
 
 How certain a mistake is decides whether it is an error. What may be right all the same, a link of a card that has no
 power yet, or a power supply that another one replaces, is a warning.
@@ -94,9 +95,8 @@ def _disks(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         what = f"several disks meet the rules for the disk to install to ({wanted}), and one must be left: {names}"
         yield warning(what, f"{remedy}, unless its operating system does not see all of them")
     elif all(disk.size_bytes is not None and disk.size_bytes < host.least.disk_gb * 10**9 for disk in choice.all):
-        what = (
-            f"the disk to install to has less than the {host.least.disk_gb} GB that OpenShift's documentation asks for"
-        )
+        asked = f"the {host.least.disk_gb} GB that {host.least.asked_by} asks for"
+        what = f"the disk to install to has less than {asked}"
         yield error(f"{what}: {'; '.join(map(str, choice.all))}", f"{remedy}, or put in a larger one")
 
 

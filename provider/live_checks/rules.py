@@ -1,12 +1,13 @@
 """What follows from what machines of one pool tell: findings, machine by machine. Pure.
 
-Figures of others: `provider.sizes` for memory and processors. 100 GB of disk, 10 ms for a write, and latency and loss
-between machines of one role are what the assisted installer asks for (openshift/assisted-service,
+Figures of others: `provider.sizes` for memory, processors and disks. 10 ms for a write, and latency and loss between
+machines of one role are what the assisted installer asks for (openshift/assisted-service,
 data/default_hw_requirements.json and thresholdExceededTest in internal/host/validator.go). It asks workers' disks for
 10 ms, too; here only etcd's do. 10 ms for 99 of 100 writes is what etcd asks for (etcd.io, hardware recommendations).
 
-Figures of ours: what firmware keeps of the memory (assisted: 100 MiB and 2 %), and how far clocks may be apart
-(assisted: 4 minutes between machines, which is more than etcd and leases are made for).
+Figures of ours: what firmware keeps of the memory (assisted: 100 MiB and 2 %), how far clocks may be apart (assisted: 4
+minutes between machines, which is more than etcd and leases are made for), and the latency of arbiters (assisted: 1000
+ms; here 100 ms as of control plane machines, for they run etcd).
 """
 
 from __future__ import annotations
@@ -107,15 +108,15 @@ def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Fi
     has = machine.facts.processors
     needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
     if has is not None and has < needs.cpus:
-        what = f"it has {has} CPUs, and OpenShift's documentation asks for {needs.cpus}"
+        what = f"it has {has} CPUs, and {needs.asked_by} asks for {needs.cpus}"
         yield warning(what, "expect it to be slow, or take another machine")
 
 
 def _disk_size(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     disk = machine.facts.disk
-    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone).disk_gb
-    if disk.size < needs * 10**9:
-        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {needs} GB"
+    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
+    if disk.size < needs.disk_gb * 10**9:
+        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and {needs.asked_by} asks for {needs.disk_gb} GB"
         yield error(what, "choose another disk by boot.install.device, or put in a larger one")
 
 

@@ -163,5 +163,5 @@ def _memory(machine: _Machine) -> list[Finding]:
 def _processors(machine: _Machine) -> list[Finding]:
     if machine.cpus is None or machine.cpus >= machine.least.cpus:
         return []
-    what = f"{machine.name} has {machine.cpus} CPUs, and OpenShift's documentation asks for {machine.least.cpus}"
+    what = f"{machine.name} has {machine.cpus} CPUs, and {machine.least.asked_by} asks for {machine.least.cpus}"
     return [warning(what, "expect it to be slow, or take another machine")]
