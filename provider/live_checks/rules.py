@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from metal_ipi.provider import sizes
 from metal_ipi.provider.live_checks.facts import Facts
-from metal_ipi.provider.preflight.findings import Finding, by_host, error, warning
+from metal_ipi.provider.preflight.findings import Finding, by_host, error, overridden, warning
 from metal_ipi.provider.sizes import GIB
 
 _KEPT_BY_FIRMWARE = 0.94
@@ -66,15 +66,7 @@ def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str])
     all_of = {machine.name: list(_of(cluster, machine, machines)) for machine in machines}
     for name, why in cluster.missing.items():
         all_of[name] = [replace(error(why, "see why; the others are not installed without it"), check="hosts")]
-    return {
-        name: [
-            replace(each, level="warning", what=f"{each.what} (overridden: {overrides[each.check]})")
-            if each.level == "error" and each.check in overrides
-            else each
-            for each in findings
-        ]
-        for name, findings in all_of.items()
-    }
+    return {name: overridden(findings, overrides) for name, findings in all_of.items()}
 
 
 def table(findings: Mapping[str, list[Finding]]) -> str:
