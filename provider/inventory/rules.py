@@ -58,19 +58,15 @@ class Host:
 
 
 def found(hosts: Sequence[Host]) -> dict[str, list[Finding]]:
-    """Findings by server; those of one that runs already are no errors."""
+    """Findings by server. About a server that runs already there are only warnings."""
     return {
         host.name: [
-            replace(finding, check=name, host=host.name, level=_level(host, finding))
+            replace(finding, check=name, host=host.name, level="warning" if host.runs else finding.level)
             for name, rule in _RULES.items()
             for finding in rule(host, hosts)
         ]
         for host in hosts
     }
-
-
-def _level(host: Host, finding: Finding) -> Any:
-    return "warning" if host.runs else finding.level
 
 
 def _architecture(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
@@ -121,18 +117,14 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
     same = [each.name for each in others if _uuid(mine) and _uuid(each.told) == _uuid(mine)]
     if same:
         yield error(f"it is the same server as {', '.join(same)}: both BMCs tell the UUID {mine.uuid}", remedy)
+    others = [each for each in others if each.name not in same]
     alike = [each for each in others if _serial(mine) and _serial(each.told) == _serial(mine)]
-    alike = [each for each in alike if each.name not in same]
-    for level, names in (
-        ("error", [each.name for each in alike if not (_uuid(mine) and _uuid(each.told))]),
-        ("warning", [each.name for each in alike if _uuid(mine) and _uuid(each.told)]),
-    ):
+    # With a UUID each, they are two servers: those of one chassis may tell its serial number.
+    two = [each.name for each in alike if _uuid(mine) and _uuid(each.told)]
+    for report, names in ((error, [each.name for each in alike if each.name not in two]), (warning, two)):
         if names:
-            what = f"it has the serial number {mine.serial} as {', '.join(names)}"
-            yield Finding(level="error" if level == "error" else "warning", what=what, remedy=remedy)
+            yield report(f"it has the same serial number as {', '.join(names)}: {mine.serial}", remedy)
     for other in others:
-        if other.name in same:
-            continue
         taken = sorted({card.mac for card in other.told.cards or ()} & {mac.lower() for mac in host.macs})
         if taken:
             what = f"the server of {other.name} has its MAC address {', '.join(taken)}"

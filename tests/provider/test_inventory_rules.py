@@ -138,8 +138,8 @@ _UUID = "11111111-2222-4333-8444-555555555555"
     ("told", "level", "words"),
     [
         ({}, "error", "it is the same server as worker-1: both BMCs tell the UUID 4c4c4544"),
-        ({"uuid": _UUID}, "warning", "it has the serial number SN1 as worker-1"),
-        ({"uuid": None}, "error", "it has the serial number SN1 as worker-1"),
+        ({"uuid": _UUID}, "warning", "it has the same serial number as worker-1: SN1"),
+        ({"uuid": None}, "error", "it has the same serial number as worker-1: SN1"),
         ({"uuid": _UUID, "serial": "SN2"}, "error", f"the server of worker-1 has its MAC address {MAC}"),
     ],
 )
