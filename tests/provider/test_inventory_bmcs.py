@@ -210,6 +210,16 @@ def test_a_list_that_is_not_there_does_not_end_what_lists_are_expanded() -> None
     assert len(read(tree, MAC).disks or ()) == 42 and len(tree.asked) <= 14
 
 
+def test_disks_of_simple_storage() -> None:
+    simple = f"{SYSTEM}/SimpleStorage"
+    devices = [{"Name": "D0", "CapacityBytes": 10**12, "Model": "M"}, {"Name": "empty", "CapacityBytes": None}]
+    tree = bmc(
+        {"SimpleStorage": link(simple)},
+        collection(simple, {"1": {"Devices": devices}, "2": {}, "3": {"Devices": 3}}),
+    )
+    assert read(tree).disks == [Disk(name="D0", size_bytes=10**12, model="M")]
+
+
 def test_virtual_drives_are_those_of_all_managers() -> None:
     other, media = "/redfish/v1/Managers/2", "/redfish/v1/Managers/2/VirtualMedia"
     tree = bmc(
