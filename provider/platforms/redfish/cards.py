@@ -19,7 +19,7 @@ _LINKS: dict[str, Link] = {"LinkUp": "up", "Up": "up", "LinkDown": "down", "Down
 
 
 def cards(documents: Documents, system: Document, wanted: Collection[str] = ()) -> Sequence[Card]:
-    """All that are told; `wanted` are MAC addresses that are looked for further where they are not told at once.
+    """All that are told. Adapters are asked where one of the MAC addresses in `wanted` is not among the System's.
 
     Raises Untold, also where one of those was not found before the BMC was asked no more.
     """

@@ -102,7 +102,7 @@ def _server(subject: Subject, server: Server, found: Hardware, *, named: bool = 
         least=_least(subject, server.role, live=server.live, alone=len(subject.plan.servers) == 1),
         remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
         ask="its memory",
-        runs=subject.again and found.power == "On",
+        runs=subject.runs(found),
         host=server.name,
     )
 
