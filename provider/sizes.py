@@ -2,7 +2,8 @@
 
 Documented minima: OpenShift, «Minimum resource requirements for cluster installation» (openshift-docs,
 modules/installation-minimum-resource-requirements.adoc) and, for a single node, modules/
-install-sno-requirements-for-installing-on-a-single-node.adoc. Nobody documents an arbiter's.
+install-sno-requirements-for-installing-on-a-single-node.adoc. An arbiter's are those of the assisted installer
+(openshift/assisted-service, data/default_hw_requirements.json).
 
 A machine that forms the cluster in a live system needs more from 4.19 on, because all that it writes is in memory:
 
@@ -26,15 +27,13 @@ GIB = 1024
 _NODE_IMAGE_MINOR = 19
 """The first 4.x whose bootstrap pulls the node image."""
 _DISK_GB, _ARBITER_DISK_GB = 100, 50
-"""Documented, and what the assisted installer asks for (openshift/assisted-service,
-data/default_hw_requirements.json)."""
+"""In 10^9 bytes. The assisted installer asks for both; OpenShift's documentation asks for the first."""
 LIVE_MIB = 19 * GIB
 """Memory of a machine that forms a cluster in its live system."""
 LOCAL_VM_MIB = 24 * GIB
 """The default of a virtual bootstrap machine: as the agent-based installer's CI (openshift-metal3/dev-scripts
 PR 1909)."""
-_DOCUMENTED = "the least that OpenShift's documentation asks for"
-_ARBITER = "as a worker: it runs etcd, beside what every node has (a figure of ours)"
+_DOCUMENTATION, _ASSISTED = "OpenShift's documentation", "the assisted installer"
 _LIVE = (
     "from 4.19 on the node image is unpacked in memory (openshift/installer PR 10133: 9.4 GiB in half of the memory)"
 )
@@ -51,6 +50,8 @@ class Least:
     """As OpenShift's documentation counts them: cores, or threads where there are several to a core."""
     disk_gb: int
     """The size of the disk that it is installed to, in 10^9 bytes."""
+    asked_by: str
+    """Who asks for so many processors and such a disk, for people."""
 
 
 def least(role: str, release: str, *, live: bool, alone: bool = False) -> Least:
@@ -63,13 +64,13 @@ def least(role: str, release: str, *, live: bool, alone: bool = False) -> Least:
         alone: whether it is the cluster's only machine.
     """
     memory, cpus = (8 * GIB, 2) if role in ("arbiter", "worker") else (16 * GIB, 8 if alone else 4)
-    source = _ARBITER if role == "arbiter" else _DOCUMENTED
+    disk, asked_by = (_ARBITER_DISK_GB, _ASSISTED) if role == "arbiter" else (_DISK_GB, _DOCUMENTATION)
+    source = f"the least that {asked_by} asks for"
     if live:
         memory, cpus = max(memory, 16 * GIB), max(cpus, 4)
         if _minor(release) >= _NODE_IMAGE_MINOR:
             memory, source = LIVE_MIB, _LIVE
-    disk = _ARBITER_DISK_GB if role == "arbiter" else _DISK_GB
-    return Least(memory_mib=memory, memory_source=source, cpus=cpus, disk_gb=disk)
+    return Least(memory_mib=memory, memory_source=source, cpus=cpus, disk_gb=disk, asked_by=asked_by)
 
 
 def _minor(release: str) -> int:

@@ -119,7 +119,9 @@ class Control:
         if "cpus" in given:
             changes["cpus"] = int(given["cpus"])
         if "same_as" in given:
-            (other,) = self._chosen(str(given["same_as"]))
+            other, *more = self._chosen(str(given["same_as"]))
+            if more:
+                raise Refused("same_as: name one server")
             changes |= {"uuid": other.identity.uuid, "serial": other.identity.serial}
         bmc.server.set_told(**changes)
         work = bmc.server.settings.work

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from werkzeug.wrappers import Response
@@ -15,11 +16,16 @@ def to_json(document: Json) -> Response:
     return Response(json.dumps(document), content_type="application/json", headers={"OData-Version": "4.0"})
 
 
+def listing(kind: str, paths: Iterable[str]) -> Json:
+    """A collection of what is at these paths, without its own path."""
+    members = [{"@odata.id": path} for path in paths]
+    about = {"@odata.type": f"#{kind}Collection.{kind}Collection", "Name": f"{kind} Collection"}
+    return {**about, "Members": members, "Members@odata.count": len(members)}
+
+
 def collection(kind: str, path: str, names: list[str], **more: Any) -> Response:
     """A collection at a path: its members' names are the last parts of theirs."""
-    members = [{"@odata.id": f"{path}/{name}"} for name in names]
-    about = {"@odata.type": f"#{kind}Collection.{kind}Collection", "@odata.id": path, "Name": f"{kind} Collection"}
-    return to_json({**about, "Members": members, "Members@odata.count": len(members), **more})
+    return to_json({"@odata.id": path, **listing(kind, [f"{path}/{name}" for name in names]), **more})
 
 
 def message(code: str, text: str) -> Json:

@@ -8,12 +8,11 @@ place. Sizes are as of the server that it stands for (`lab.bmc.told`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from lab.bmc.documents import Json, listing
 from lab.bmc.server import Server
 from lab.machines.base import MachineSpec, cards
 
-Json = dict[str, Any]
 _SUPPLIES = ("PSU1", "PSU2")
 _TPM = {"2.0": "TPM2_0", "1.2": "TPM1_2", "off": "TPM2_0"}
 
@@ -25,34 +24,35 @@ class Inventory:
         self._server = server
         self._spec = spec
         self._system, self._chassis = f"/redfish/v1/Systems/{spec.id}", f"/redfish/v1/Chassis/{spec.id}"
+        self._resources = self._made()
 
     def document(self, path: str) -> Json | None:
         """A resource that sushy-tools does not have, by its path; None for all others."""
-        made = self._resources().get(path)
+        made = self._resources.get(path)
         return None if made is None else {"@odata.id": path, **made()}
 
-    def _resources(self) -> Mapping[str, Callable[[], Json]]:
+    def _made(self) -> Mapping[str, Callable[[], Json]]:
         adapter, power = f"{self._chassis}/NetworkAdapters/0", f"{self._chassis}/PowerSubsystem"
         ports = {f"{adapter}/Ports/{name}": mac for name, mac in cards(self._spec).items()}
         functions = {f"{adapter}/NetworkDeviceFunctions/{name}": mac for name, mac in cards(self._spec).items()}
         supplies = {f"{power}/PowerSupplies/{name}": name for name in _SUPPLIES}
         return {
-            f"{self._system}/Memory": lambda: _collection("Memory", [f"{self._system}/Memory/DIMM0"]),
+            f"{self._system}/Memory": lambda: listing("Memory", [f"{self._system}/Memory/DIMM0"]),
             f"{self._system}/Memory/DIMM0": self._module,
-            f"{self._chassis}/NetworkAdapters": lambda: _collection("NetworkAdapter", [adapter]),
+            f"{self._chassis}/NetworkAdapters": lambda: listing("NetworkAdapter", [adapter]),
             adapter: lambda: {
                 **_about("NetworkAdapter.v1_8_0", "0", "Network Adapter"),
                 **{name: {"@odata.id": f"{adapter}/{name}"} for name in ("Ports", "NetworkDeviceFunctions")},
             },
-            f"{adapter}/Ports": lambda: _collection("Port", ports),
-            f"{adapter}/NetworkDeviceFunctions": lambda: _collection("NetworkDeviceFunction", functions),
+            f"{adapter}/Ports": lambda: listing("Port", ports),
+            f"{adapter}/NetworkDeviceFunctions": lambda: listing("NetworkDeviceFunction", functions),
             **{path: lambda path=path, mac=mac: self._port(path, mac) for path, mac in ports.items()},
             **{path: lambda path=path, mac=mac: self._function(path, mac) for path, mac in functions.items()},
             power: lambda: {
                 **_about("PowerSubsystem.v1_1_0", "PowerSubsystem", "Power Subsystem"),
                 "PowerSupplies": {"@odata.id": f"{power}/PowerSupplies"},
             },
-            f"{power}/PowerSupplies": lambda: _collection("PowerSupply", supplies),
+            f"{power}/PowerSupplies": lambda: listing("PowerSupply", supplies),
             **{path: lambda name=name: self._supply(name) for path, name in supplies.items()},
         }
 
@@ -123,9 +123,3 @@ class Inventory:
 
 def _about(kind: str, name: str, title: str) -> Json:
     return {"@odata.type": f"#{kind}.{kind.partition('.')[0]}", "Id": name, "Name": title}
-
-
-def _collection(kind: str, paths: Any) -> Json:
-    members = [{"@odata.id": path} for path in paths]
-    about = {"@odata.type": f"#{kind}Collection.{kind}Collection", "Name": f"{kind} Collection"}
-    return {**about, "Members": members, "Members@odata.count": len(members)}

@@ -10,8 +10,8 @@ from lab.bmc.names import TPMS
 from lab.machines.base import MachineSpec
 
 MEMORY_GIB, CPUS, DISKS = 64, 16, 32
-"""What BMCs tell of their servers, as the Metal API's plans tell 64GB: the lab's are far smaller, so that many fit. Of
-disks they tell so many times the size."""
+"""What BMCs tell of their servers: GiB, threads, and how many times the size of a disk. The lab's machines are far
+smaller, so that many fit (the Metal API's plans tell 64GB, too)."""
 PARTS = ("system", "processor", "memory", "disk", "power supply")
 HEALTHS = ("OK", "Warning", "Critical")
 
@@ -25,13 +25,13 @@ class Told:
     cpus: int = CPUS
     """Threads."""
     disk_gib: float | None = None
-    """The size of the first disk; None: so many times its own."""
+    """The size of the first disk; None: DISKS times its own."""
     tpm: str = "none"
     """One of TPMS: lab machines have none."""
     link: bool = True
     """Whether the first network card has a link."""
     health: dict[str, str] = field(default_factory=dict[str, str])
-    """Of PARTS, of the first one where there are several; those that are not in it are well."""
+    """By part (PARTS); where there are several of a kind, that of the first one. All others are well."""
     uuid: str = ""
     """In place of its own."""
     serial: str = ""

@@ -1,4 +1,4 @@
-"""What servers are made of, as BMCs or Ironic tell it before they are switched on, and what follows from that.
+"""The hardware of servers, as BMCs or Ironic tell it before they are switched on, and what follows from it.
 
 facts   what is told of one server, whoever tells it
 disks   which disks a machine may be installed to, as far as that can be told

@@ -1,13 +1,13 @@
 """Which disks a machine may be installed to, as far as it can be told before its live system sees them.
 
-The rules are those of `boot.install.device` (components/boot/install.sh applies them). Who tells of a server may know
-less than its operating system, or call things otherwise: a rule is broken only where that is certain.
+The rules are those of `boot.install.device` (components/boot/install.sh applies them). BMCs and Ironic may know less of
+a server than its operating system does, and may use other names. So a rule counts as broken only where that is certain.
 
-- `byId`, `deviceName`, `hctl` and the two parts of WWNs are the operating system's alone.
-- SCSI cuts models to 16 characters and calls the vendor of SATA disks ATA: another word proves nothing.
-- SAS disks have a World Wide Name for each port besides, and BMCs tell one of them: another name proves nothing.
-- Serial numbers are cut or padded by some: one that holds the other is the same.
-- Sizes are rounded by some BMCs: within 5 % of a limit nothing is certain.
+- Only the operating system knows `byId`, `deviceName`, `hctl` and the two parts of WWNs.
+- SCSI cuts models to 16 characters and calls the vendor of SATA disks ATA: a difference proves nothing.
+- SAS disks also have a World Wide Name for each port, and BMCs tell one of them: a difference proves nothing.
+- Some BMCs cut or pad serial numbers: if one number contains the other, they are the same.
+- Some BMCs round sizes: within 5 % of a limit nothing is certain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What follows from what is told of servers, before any is switched on: findings, server by server. Pure.
 
-Figures of others: `provider.sizes`. That encryption by a TPM wants version 2.0 is asked by the assisted installer as
-well (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied); so is one
-architecture for all. What is not told is no error; it is a warning where the installation depends on it.
+Figures of others: `provider.sizes`. The assisted installer, too, asks for a TPM of version 2.0 where one encrypts the
+disk (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied). That all machines
+have one architecture is a limit of this project. What is not told is no error; it is a warning where the installation
+depends on it.
 
 How certain a mistake is decides whether it is an error. What may be right all the same, a link of a card that has no
 power yet, or a power supply that another one replaces, is a warning.
@@ -57,19 +58,15 @@ class Host:
 
 
 def found(hosts: Sequence[Host]) -> dict[str, list[Finding]]:
-    """Findings by server; those of one that runs already are no errors."""
+    """Findings by server. About a server that runs already there are only warnings."""
     return {
         host.name: [
-            replace(finding, check=name, host=host.name, level=_level(host, finding))
+            replace(finding, check=name, host=host.name, level="warning" if host.runs else finding.level)
             for name, rule in _RULES.items()
             for finding in rule(host, hosts)
         ]
         for host in hosts
     }
-
-
-def _level(host: Host, finding: Finding) -> Any:
-    return "warning" if host.runs else finding.level
 
 
 def _architecture(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
@@ -94,9 +91,8 @@ def _disks(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         what = f"several disks meet the rules for the disk to install to ({wanted}), and one must be left: {names}"
         yield warning(what, f"{remedy}, unless its operating system does not see all of them")
     elif all(disk.size_bytes is not None and disk.size_bytes < host.least.disk_gb * 10**9 for disk in choice.all):
-        what = (
-            f"the disk to install to has less than the {host.least.disk_gb} GB that OpenShift's documentation asks for"
-        )
+        asked = f"the {host.least.disk_gb} GB that {host.least.asked_by} asks for"
+        what = f"the disk to install to has less than {asked}"
         yield error(f"{what}: {'; '.join(map(str, choice.all))}", f"{remedy}, or put in a larger one")
 
 
@@ -121,18 +117,14 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
     same = [each.name for each in others if _uuid(mine) and _uuid(each.told) == _uuid(mine)]
     if same:
         yield error(f"it is the same server as {', '.join(same)}: both BMCs tell the UUID {mine.uuid}", remedy)
+    others = [each for each in others if each.name not in same]
     alike = [each for each in others if _serial(mine) and _serial(each.told) == _serial(mine)]
-    alike = [each for each in alike if each.name not in same]
-    for level, names in (
-        ("error", [each.name for each in alike if not (_uuid(mine) and _uuid(each.told))]),
-        ("warning", [each.name for each in alike if _uuid(mine) and _uuid(each.told)]),
-    ):
+    # With a UUID each, they are two servers: those of one chassis may tell its serial number.
+    two = [each.name for each in alike if _uuid(mine) and _uuid(each.told)]
+    for report, names in ((error, [each.name for each in alike if each.name not in two]), (warning, two)):
         if names:
-            what = f"it has the serial number {mine.serial} as {', '.join(names)}"
-            yield Finding(level="error" if level == "error" else "warning", what=what, remedy=remedy)
+            yield report(f"it has the same serial number as {', '.join(names)}: {mine.serial}", remedy)
     for other in others:
-        if other.name in same:
-            continue
         taken = sorted({card.mac for card in other.told.cards or ()} & {mac.lower() for mac in host.macs})
         if taken:
             what = f"the server of {other.name} has its MAC address {', '.join(taken)}"

@@ -1,12 +1,13 @@
 """What follows from what machines of one pool tell: findings, machine by machine. Pure.
 
-Figures of others: `provider.sizes` for memory and processors. 100 GB of disk, 10 ms for a write, and latency and loss
-between machines of one role are what the assisted installer asks for (openshift/assisted-service,
+Figures of others: `provider.sizes` for memory, processors and disks. 10 ms for a write, and latency and loss between
+machines of one role are what the assisted installer asks for (openshift/assisted-service,
 data/default_hw_requirements.json and thresholdExceededTest in internal/host/validator.go). It asks workers' disks for
 10 ms, too; here only etcd's do. 10 ms for 99 of 100 writes is what etcd asks for (etcd.io, hardware recommendations).
 
-Figures of ours: what firmware keeps of the memory (assisted: 100 MiB and 2 %), and how far clocks may be apart
-(assisted: 4 minutes between machines, which is more than etcd and leases are made for).
+Figures of ours: what firmware keeps of the memory (assisted: 100 MiB and 2 %), how far clocks may be apart (assisted: 4
+minutes between machines, which is more than etcd and leases are made for), and the latency of arbiters (assisted: 1000
+ms; here 100 ms as of control plane machines, for they run etcd).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from metal_ipi.provider import sizes
 from metal_ipi.provider.live_checks.facts import Facts
-from metal_ipi.provider.preflight.findings import Finding, by_host, error, warning
+from metal_ipi.provider.preflight.findings import Finding, by_host, error, overridden, warning
 from metal_ipi.provider.sizes import GIB
 
 _KEPT_BY_FIRMWARE = 0.94
@@ -65,15 +66,7 @@ def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str])
     all_of = {machine.name: list(_of(cluster, machine, machines)) for machine in machines}
     for name, why in cluster.missing.items():
         all_of[name] = [replace(error(why, "see why; the others are not installed without it"), check="hosts")]
-    return {
-        name: [
-            replace(each, level="warning", what=f"{each.what} (overridden: {overrides[each.check]})")
-            if each.level == "error" and each.check in overrides
-            else each
-            for each in findings
-        ]
-        for name, findings in all_of.items()
-    }
+    return {name: overridden(findings, overrides) for name, findings in all_of.items()}
 
 
 def table(findings: Mapping[str, list[Finding]]) -> str:
@@ -107,15 +100,15 @@ def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Fi
     has = machine.facts.processors
     needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
     if has is not None and has < needs.cpus:
-        what = f"it has {has} CPUs, and OpenShift's documentation asks for {needs.cpus}"
+        what = f"it has {has} CPUs, and {needs.asked_by} asks for {needs.cpus}"
         yield warning(what, "expect it to be slow, or take another machine")
 
 
 def _disk_size(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
     disk = machine.facts.disk
-    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone).disk_gb
-    if disk.size < needs * 10**9:
-        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and OpenShift's documentation asks for {needs} GB"
+    needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
+    if disk.size < needs.disk_gb * 10**9:
+        what = f"{disk.path} has {disk.size / 10**9:.0f} GB, and {needs.asked_by} asks for {needs.disk_gb} GB"
         yield error(what, "choose another disk by boot.install.device, or put in a larger one")
 
 

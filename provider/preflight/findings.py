@@ -98,9 +98,15 @@ def by_host(findings: Iterable[Finding], told: Mapping[str, str] | None = None) 
                 yield from (f"  {line}" for line in str(finding).splitlines())
 
 
-def excused(findings: Iterable[Finding], names: Iterable[str], reasons: Mapping[str, str]) -> list[Finding]:
-    """The errors of the checks named become warnings: somebody knows better than the check does, and may say why."""
-    words = {**dict.fromkeys(names, "excused"), **{name: f"overridden: {why}" for name, why in reasons.items()}}
+def overridden(findings: Iterable[Finding], reasons: Mapping[str, str], excused: Iterable[str] = ()) -> list[Finding]:
+    """The errors of some checks become warnings, because somebody knows better than the check does.
+
+    Args:
+        findings: of all checks.
+        reasons: why, by the check's name; the warnings tell it.
+        excused: names of further checks, without a reason.
+    """
+    words = {**dict.fromkeys(excused, "excused"), **{name: f"overridden: {why}" for name, why in reasons.items()}}
     return [
         replace(each, level="warning", what=f"{each.what} ({words[each.check]})")
         if each.level == "error" and each.check in words

@@ -117,9 +117,9 @@ class Plan(Inputs):
     mirrors: Annotated[ListOf[MirrorSet], LEFT_OUT] = default(())
     """Mirrors of repositories."""
     excused: Annotated[ListOf[str], LEFT_OUT] = default(())
-    """Checks whose errors are taken for warnings."""
+    """Names of checks whose errors are taken for warnings, without a reason."""
     overrides: Annotated[MapOf[str], LEFT_OUT] = default({})
-    """The same with a reason, which the state keeps: the check's name → why."""
+    """Checks whose errors are taken for warnings: name → reason, which the warnings tell and the state keeps."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:

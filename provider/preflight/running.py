@@ -38,7 +38,7 @@ from metal_ipi.provider.preflight.checks import (
     stream,
     token,
 )
-from metal_ipi.provider.preflight.findings import Finding, Report, error, excused, warning
+from metal_ipi.provider.preflight.findings import Finding, Report, error, overridden, warning
 from metal_ipi.provider.preflight.plan import Plan
 from metal_ipi.provider.preflight.rack import Rack
 from metal_ipi.provider.preflight.subject import Subject
@@ -118,7 +118,7 @@ async def run(
         redact.learn(secret_values(settings))
         findings = [replace(each, what=redact(each.what), remedy=redact(each.remedy)) for each in findings]
         told = {name: redact(text) for name, text in subject.told.items()}
-        return Report(findings=excused(findings, plan.excused, plan.overrides), told=told)
+        return Report(findings=overridden(findings, plan.overrides, plan.excused), told=told)
 
 
 async def _made_before(subject: Subject) -> str | None:

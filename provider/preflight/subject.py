@@ -7,6 +7,7 @@ from datetime import datetime
 
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.inventory.facts import Hardware
 from metal_ipi.provider.orders import BOOTSTRAP, CONTROL_PLANE, MachineOrder, Orders
 from metal_ipi.provider.platforms.equinix_metal.documents import marks_of
 from metal_ipi.provider.platforms.ironic.driver import Ironic
@@ -35,9 +36,8 @@ class Subject:
     """Whether these checks have passed before: what comes after them may have been done."""
     clocks: dict[str, tuple[datetime, datetime]] = field(default_factory=dict[str, tuple[datetime, datetime]])
     """Who was asked → what its clock said, and what ours said then."""
-
     told: dict[str, str] = field(default_factory=dict[str, str])
-    """What is known of each server, for people."""
+    """What is told of each server, by its name: a table for people."""
 
     @property
     def orders(self) -> Orders:
@@ -45,6 +45,10 @@ class Subject:
         if self.plan.orders is None:
             raise InvalidInputs("nothing is ordered here")
         return self.plan.orders
+
+    def runs(self, told: Hardware) -> bool:
+        """Whether a server was installed before, as far as that is known: these checks have passed, and it is on."""
+        return self.again and told.power == "On"
 
     async def untold(self, rack: Rack, remedy: str) -> list[Finding]:
         """A finding per server of which nothing is told: of a stack that has passed before, a warning only."""

@@ -73,14 +73,15 @@ class LiveChecks(Section):
 class Preflight(Section):
     """How a stack is checked before anything is ordered."""
 
+    overrides: dict[Check, Reason] = Field(
+        default_factory=dict[Check, Reason],
+        description="checks whose errors are told as warnings, where you know better: name → reason, which the report"
+        " tells and the state keeps",
+    )
     excused: tuple[Check, ...] = Field(
         default=(),
         strict=False,
-        description="checks whose errors are told as warnings, where you know better; take it back afterwards",
-    )
-    overrides: dict[Check, Reason] = Field(
-        default_factory=dict[Check, Reason],
-        description="the same for good: name → reason, which the report tells and the state keeps",
+        description="the older form of overrides, without reasons; it is still read",
     )
     hashed_mib: int = Field(
         default=64,

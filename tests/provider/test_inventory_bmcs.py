@@ -193,8 +193,46 @@ def test_no_more_is_asked_than_so_much() -> None:
     assert len(tree.asked) <= MOST + 4, "sushy's own are not counted"
 
 
+def test_a_card_is_not_missing_where_the_bmc_was_asked_no_more() -> None:
+    adapters = f"{CHASSIS}/A"
+    tree = bmc(
+        {"EthernetInterfaces": link(f"{SYSTEM}/E")},
+        collection(f"{SYSTEM}/E", {"1": {"MACAddress": MAC}}),
+        {CHASSIS: {"NetworkAdapters": link(adapters)}},
+        collection(adapters, {str(number): {} for number in range(MOST)}),
+    )
+    assert read(tree, MAC).cards == [Card(mac=MAC)] and read(tree, OTHER).cards is None
+
+
+def test_a_list_that_is_not_there_does_not_end_what_lists_are_expanded() -> None:
+    tree = _lenovo(42)
+    tree.documents[SYSTEM]["Memory"] = link(f"{SYSTEM}/Memory")
+    assert len(read(tree, MAC).disks or ()) == 42 and len(tree.asked) <= 14
+
+
+def test_disks_of_simple_storage() -> None:
+    simple = f"{SYSTEM}/SimpleStorage"
+    devices = [{"Name": "D0", "CapacityBytes": 10**12, "Model": "M"}, {"Name": "empty", "CapacityBytes": None}]
+    tree = bmc(
+        {"SimpleStorage": link(simple)},
+        collection(simple, {"1": {"Devices": devices}, "2": {}, "3": {"Devices": 3}}),
+    )
+    assert read(tree).disks == [Disk(name="D0", size_bytes=10**12, model="M")]
+
+
+def test_virtual_drives_are_those_of_all_managers() -> None:
+    other, media = "/redfish/v1/Managers/2", "/redfish/v1/Managers/2/VirtualMedia"
+    tree = bmc(
+        {"Links": {"ManagedBy": [link(MANAGER), link(other)]}},
+        {MANAGER: {"FirmwareVersion": "1"}, other: {"VirtualMedia": link(media)}},
+        collection(media, {"1": {"Id": "Cd", "MediaTypes": ["CD"]}}),
+    )
+    found = read(tree)
+    assert (found.drives, found.firmware) == ([Drive(name="Cd")], {"BMC": "1"})
+
+
 def test_documents_of_another_shape_are_not_told() -> None:
-    odd = {"TrustedModules": {"a": 1}, "Boot": {}, "Storage": link(f"{SYSTEM}/S"),
+    odd = {"TrustedModules": {"a": 1}, "Boot": {}, "Storage": link(f"{SYSTEM}/S"), "Links": {"Chassis": {"a": 1}},
            "EthernetInterfaces": {}, "Processors": 7}  # fmt: skip
     found = read(bmc(odd, {f"{SYSTEM}/S": {"Members": 3}}), MAC)
     assert (found.tpm, found.boot_mode, found.memory_mib, found.disks, found.cards, found.drives) == (None,) * 6

@@ -76,6 +76,7 @@ _TPM = {"tpm2": True}
 _ARM = {"architecture": "aarch64"}
 _HTTP = {"boot_method": "uefi-http"}
 _DISC = {"boot_method": "live-iso"}
+_ARBITER = {"least": sizes.least("arbiter", "4.20.0", live=False)}
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ _DISC = {"boot_method": "live-iso"}
         ({}, {"device": {"rotational": True, "maxSize": 500}}, "disks", "error", "(rotational: true, maxSize: 500)"),
         ({}, {"device": {"minSize": 10}}, "disks", "warning", "one must be left: small, large"),
         ({"disks": [replace(SMALL, size_bytes=64 * 10**9)]}, {}, "disks", "error", "less than the 100 GB"),
+        ({"disks": [replace(SMALL, size_bytes=40 * 10**9)]}, _ARBITER, "disks", "error", "50 GB that the assist"),
         ({"cards": [Card(mac=OTHER)]}, {}, "cards", "error", f"with the MAC address {MAC}, but {OTHER}"),
         ({"cards": [Card(mac=MAC, link="down"), Card(mac=OTHER, link="up")]}, {}, "cards", "warning", "has no link"),
         ({"cards": [Card(mac=MAC, link="down")], "power": "On"}, {}, "cards", "warning", f"its card {MAC} has no link"),
@@ -136,8 +138,8 @@ _UUID = "11111111-2222-4333-8444-555555555555"
     ("told", "level", "words"),
     [
         ({}, "error", "it is the same server as worker-1: both BMCs tell the UUID 4c4c4544"),
-        ({"uuid": _UUID}, "warning", "it has the serial number SN1 as worker-1"),
-        ({"uuid": None}, "error", "it has the serial number SN1 as worker-1"),
+        ({"uuid": _UUID}, "warning", "it has the same serial number as worker-1: SN1"),
+        ({"uuid": None}, "error", "it has the same serial number as worker-1: SN1"),
         ({"uuid": _UUID, "serial": "SN2"}, "error", f"the server of worker-1 has its MAC address {MAC}"),
     ],
 )

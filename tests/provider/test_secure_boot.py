@@ -76,7 +76,7 @@ def test_preflight_refuses_before_anything_is_powered_on(bmc: FakeBmc) -> None:
     secure(bmc, **ON)
     text = the(rack(bmc, server()), "secure-boot", "error")
     assert text.startswith(f"server worker-0 (BMC {bmc.address}) {TOLD}")
-    assert "set `bootMethod: live-iso`" in text and "secure-boot in preflight.excused" in text
+    assert "set `bootMethod: live-iso`" in text and "secure-boot in preflight.overrides" in text
     assert rack(bmc, server(), excused=["secure-boot"]).errors == []
     bmc.machine.power = "On"
     (finding,) = of(rack(bmc, server(), again=True), "secure-boot")

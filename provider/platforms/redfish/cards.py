@@ -19,26 +19,26 @@ _LINKS: dict[str, Link] = {"LinkUp": "up", "Up": "up", "LinkDown": "down", "Down
 
 
 def cards(documents: Documents, system: Document, wanted: Collection[str] = ()) -> Sequence[Card]:
-    """All that are told; `wanted` are MAC addresses that are looked for further where they are not told at once.
+    """All that are told. Adapters are asked where one of the MAC addresses in `wanted` is not among the System's.
 
-    Raises Untold.
+    Raises Untold, also where one of those was not found before the BMC was asked no more.
     """
     found: dict[str, Card] = {}
+    missing = {mac.lower() for mac in wanted}
     own = told(lambda: documents.listed(system, "EthernetInterfaces"))
     for interface in own or ():
         for key in ("PermanentMACAddress", "MACAddress"):
             _note(found, interface.get(key), interface.get("LinkStatus"))
-    if not {mac.lower() for mac in wanted} <= set(found) and (wanted or not found):
+    if missing - set(found):
         for mac, link in told(lambda: list(_of_adapters(documents, system))) or ():
             _note(found, mac, link)
-    if own is None and not found:
+    if (own is None and not found) or (documents.over and missing - set(found)):
         raise Untold
     return list(found.values())
 
 
 def _of_adapters(documents: Documents, system: Document) -> Iterator[tuple[Any, Any]]:
-    for link in member(system, "Links").get("Chassis") or ():
-        chassis = documents.get(link.get("@odata.id"))
+    for chassis in documents.related(system, "Chassis"):
         for adapter in told(lambda: documents.listed(chassis, "NetworkAdapters")) or ():  # noqa: B023
             for function in told(lambda: documents.listed(adapter, "NetworkDeviceFunctions")) or ():  # noqa: B023
                 ethernet = member(function, "Ethernet")

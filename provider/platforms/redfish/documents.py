@@ -73,6 +73,18 @@ class Documents:
             raise Untold
         return self._all(members, found, "Members")
 
+    def related(self, system: Document, name: str) -> Sequence[Document]:
+        """What the System's Links lead to, `Chassis` or `ManagedBy`. Raises Untold."""
+        found: Any = member(system, "Links").get(name)
+        if not isinstance(found, list):
+            raise Untold
+        return [self.get(link_of(item)) for item in found]
+
+    @property
+    def over(self) -> bool:
+        """Whether no more is asked: what was not found may be there all the same."""
+        return self._asked >= MOST or backoff.clock.now() - self._began > SECONDS
+
     def _all(self, items: Sequence[Any], document: Document, name: str) -> Sequence[Document]:
         """The documents behind items of a list, which may be there already."""
         path = link_of(document)
@@ -84,7 +96,7 @@ class Documents:
     def _fetch(self, link: str) -> Document | None:
         from sushy import exceptions
 
-        if self._asked >= MOST or backoff.clock.now() - self._began > SECONDS:
+        if self.over:
             return None
         self._asked += 1
         try:
@@ -97,8 +109,11 @@ class Documents:
             path, query, _ = link.partition("?")
             if not query:
                 return None
-            self._expand = ""  # refused once, it is not tried again
-            return self.get(path) if path in self._known else self._fetch(path)
+            if path not in self._known:
+                self._known[path] = self._fetch(path)
+            if (plain := self._known[path]) is not None:
+                self._expand = ""  # refused once, it is not tried again
+            return plain
         return found if isinstance(found, dict) else None
 
 

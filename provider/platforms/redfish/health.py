@@ -41,8 +41,7 @@ def of_system(documents: Documents, system: Document) -> Sequence[Part]:
 
 def _power(documents: Documents, system: Document) -> Sequence[Part]:
     found: list[Part] = []
-    for link in member(system, "Links").get("Chassis") or ():
-        chassis = documents.get(link.get("@odata.id"))
+    for chassis in documents.related(system, "Chassis"):
         for supply in told(lambda: _supplies(documents, chassis)) or ():  # noqa: B023
             found += part("power supply", str(supply.get("Name") or supply.get("MemberId") or supply.get("Id")), supply)
     return found

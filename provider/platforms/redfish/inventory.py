@@ -100,7 +100,7 @@ def _take(connection: Connection, documents: Documents, system: Any, macs: Colle
 
 def _console(connection: Connection, documents: Documents, system: Document) -> str:
     host = urlsplit(connection.settings.address).hostname or ""
-    managers = told(lambda: documents.listed(member(system, "Links"), "ManagedBy")) or ()
+    managers = told(lambda: documents.related(system, "ManagedBy")) or ()
     kinds = {
         str(kind) for each in managers for kind in member(each, "SerialConsole").get("ConnectTypesSupported") or ()
     }

@@ -23,7 +23,7 @@ _NOT_ENFORCING = frozenset({"SetupMode", "AuditMode"})
 _REMEDY = (
     f"set `bootMethod: {LIVE_ISO}` in its `bmc`: CoreOS's own boot loader and kernel are signed (docs/redfish.md, "
     "Secure Boot). Or switch Secure Boot off in its firmware's settings. Where its firmware has keys of yours, and "
-    "iPXE and the kernel are signed with them, list secure-boot in preflight.excused"
+    "iPXE and the kernel are signed with them, set secure-boot in preflight.overrides, with that reason"
 )
 
 

@@ -86,7 +86,7 @@ def _simple(documents: Documents, system: Document) -> Sequence[Disk]:
     devices = [
         device
         for storage in documents.listed(system, "SimpleStorage")
-        for device in storage.get("Devices") or ()
+        for device in told(lambda: documents.listed(storage, "Devices")) or ()  # noqa: B023
         if device.get("CapacityBytes")
     ]
     return [Disk(name=_name(each), size_bytes=_bytes(each), model=_said(each, "Model")) for each in devices]

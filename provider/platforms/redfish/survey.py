@@ -6,7 +6,7 @@ is listed with the state Absent (iLO), or not at all; where the member is missin
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from metal_ipi.provider.inventory.facts import Drive, Hardware, Tpm
 from metal_ipi.provider.platforms.redfish import capacity, health, quirks, secure_boot, storage
 from metal_ipi.provider.platforms.redfish.cards import cards
 from metal_ipi.provider.platforms.redfish.connection import Connection
-from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, link_of, member, text, told
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, text, told
 
 BOOT_MODE = "BootSourceOverrideMode"
 MODES = {"UEFI": "uefi", "Legacy": "bios"}
@@ -32,7 +32,8 @@ def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -
     """The same of a System of sushy's; `where` is how messages call it."""
     document = documents.of(system)
     boot = member(document, "Boot")
-    manager = told(lambda: documents.get(_manager(document))) or {}
+    managers = told(lambda: documents.related(document, "ManagedBy")) or [{}]
+    manager = managers[0]
     clock = _clock(manager)  # at once: ours goes on
     versions = {"BIOS": text(document.get("BiosVersion")), "BMC": text(manager.get("FirmwareVersion"))}
     hardware = Hardware(
@@ -52,7 +53,7 @@ def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -
         override=_override(boot),
         secure_boot=secure_boot.told(system),
         tpm=_tpm(document),
-        drives=told(lambda: _drives(documents, document, manager)),
+        drives=told(lambda: _drives(documents, document, managers)),
         clock=clock,
         firmware={name: version for name, version in versions.items() if version is not None},
         parts=health.of_system(documents, document),
@@ -61,11 +62,6 @@ def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -
     disks = told(lambda: storage.seen(documents, document)) or told(lambda: storage.disks(documents, document))
     of_disks = told(lambda: list(storage.parts(documents, document))) or ()
     return replace(hardware, disks=disks or None, parts=[*(hardware.parts or ()), *of_disks])
-
-
-def _manager(system: Document) -> str | None:
-    links: Any = member(system, "Links").get("ManagedBy")
-    return link_of(links[0]) if isinstance(links, list) and links else None
 
 
 def _words(value: Any) -> list[str] | None:
@@ -104,12 +100,15 @@ def _state(document: Document) -> Any:
     return member(document, "Status").get("State")
 
 
-def _drives(documents: Documents, system: Document, manager: Document) -> list[Drive]:
-    """Virtual drives for discs: the System's, or, as older BMCs have it, its manager's."""
+def _drives(documents: Documents, system: Document, managers: Sequence[Document]) -> list[Drive]:
+    """Virtual drives for discs: the System's, or, as older BMCs have it, its managers'."""
     try:
         found = documents.listed(system, "VirtualMedia")
     except Untold:
-        found = documents.listed(manager, "VirtualMedia")
+        lists = [told(lambda: documents.listed(manager, "VirtualMedia")) for manager in managers]  # noqa: B023
+        if all(each is None for each in lists):
+            raise
+        found = [drive for each in lists for drive in each or ()]
     return [
         Drive(name=str(each.get("Id") or each.get("Name")), disc=_disc(each))
         for each in found

@@ -66,4 +66,4 @@ def _who(file: BootFile) -> str:
         return "it must be reached from here (artifacts.mirror): it is copied to the artifact host"
     if file.name == LIVE_ISO:
         return "it must be reached from here: servers' boot discs are made of it (bootMethod live-iso)"
-    return f"where only the machines reach it, add {NAME} to preflight.excused"
+    return f"where only the machines reach it, set {NAME} in preflight.overrides, with that reason"

@@ -102,7 +102,7 @@ def _server(subject: Subject, server: Server, found: Hardware, *, named: bool = 
         least=_least(subject, server.role, live=server.live, alone=len(subject.plan.servers) == 1),
         remedy=_LEND_ANOTHER if server.live and server.role != CONTROL_PLANE else _TAKE_ANOTHER,
         ask="its memory",
-        runs=subject.again and found.power == "On",
+        runs=subject.runs(found),
         host=server.name,
     )
 
@@ -163,5 +163,5 @@ def _memory(machine: _Machine) -> list[Finding]:
 def _processors(machine: _Machine) -> list[Finding]:
     if machine.cpus is None or machine.cpus >= machine.least.cpus:
         return []
-    what = f"{machine.name} has {machine.cpus} CPUs, and OpenShift's documentation asks for {machine.least.cpus}"
+    what = f"{machine.name} has {machine.cpus} CPUs, and {machine.least.asked_by} asks for {machine.least.cpus}"
     return [warning(what, "expect it to be slow, or take another machine")]

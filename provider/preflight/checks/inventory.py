@@ -40,5 +40,5 @@ def _host(subject: Subject, server: Server, told: Hardware) -> Host:
         tpm2=server.tpm2,
         boot_method=bmc.boot_method if bmc else None,
         boot_mode=bmc.boot_mode if bmc else None,
-        runs=subject.again and told.power == "On",
+        runs=subject.runs(told),
     )

@@ -21,7 +21,7 @@ async def check(subject: Subject) -> list[Finding]:
         refusal = secure_boot.refusal(found.where, found.secure_boot, settings)
         if refusal is not None:
             # One that runs already boots its disk, which is signed.
-            level = "warning" if subject.again and found.power == "On" else "error"
+            level = "warning" if subject.runs(found) else "error"
             problems.append(Finding(level=level, what=refusal[0], remedy=refusal[1], host=server.name))
         else:
             told = {True: "on", False: "off", None: "not told"}[found.secure_boot]

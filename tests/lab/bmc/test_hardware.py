@@ -125,6 +125,8 @@ def test_an_inventory_is_of_the_machine_and_changes_by_request(lab: World) -> No
 
 def test_a_bmc_may_tell_of_another_ones_server(tmp_path: Path) -> None:
     with world(tmp_path, 2) as lab:
+        with pytest.raises(Refused, match="name one server"):
+            lab.do(do="hardware", server="server-1", same_as="all")
         lab.do(do="hardware", server="server-1", same_as="server-0")
         told = lab.get(f"Systems/{lab.servers[0].uuid}").json()
         other = lab.system(1).json

@@ -125,12 +125,14 @@ def test_boot_files(tmp_path: Path, handler: type[Quiet]) -> None:
     assert level == "error" and "cannot be fetched" in what
 
 
-def test_nobody_is_excused_from_a_live_iso_that_cannot_be_reached_from_here(tmp_path: Path) -> None:
-    """It is this program that fetches it: excused, the same failure would come in the middle of `up`."""
+def test_an_override_is_no_remedy_for_a_live_iso_that_cannot_be_reached_from_here(tmp_path: Path) -> None:
+    """It is this program that fetches it: overridden, the same failure would come in the middle of `up`."""
     with serving(tmp_path) as url:
-        (found,) = of(report(boot=[{"name": "live ISO", "url": f"{url}/x.iso", "sha256": "0" * 64}]), "boot-files")
-    assert found.level == "error" and "excused" not in found.remedy
+        boot = [{"name": name, "url": f"{url}/x", "sha256": "0" * 64} for name in ("live ISO", "kernel")]
+        found, kernel = of(report(boot=boot), "boot-files")
+    assert found.level == "error" and "overrides" not in found.remedy
     assert "it must be reached from here: servers' boot discs are made of it" in found.remedy
+    assert "set boot-files in preflight.overrides" in kernel.remedy
 
 
 def test_a_file_that_is_kept_on_the_artifact_host_is_looked_for_there(tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_a_file_that_is_kept_on_the_artifact_host_is_looked_for_there(tmp_path: 
 
         level, what, remedy = told()
         assert (level, what) == ("error", f"kernel: {url}/kernel is answered with HTTP 404")
-        assert "it must be reached from here (artifacts.mirror)" in remedy and "excused" not in remedy
+        assert "it must be reached from here (artifacts.mirror)" in remedy and "overrides" not in remedy
         (tmp_path / "mirror" / "0-kernel").write_bytes(b"k")
         assert told() == ("ok", "kernel is on the artifact host, under its hash", "")
 
