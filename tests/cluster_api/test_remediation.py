@@ -168,6 +168,18 @@ def test_a_control_plane_has_one_machine_made_anew_if_etcd_can_spare_it(
     asyncio.run(whole())
 
 
+def test_a_machine_that_is_healthy_again_is_not_made_anew_the_next_time() -> None:
+    """A MachineHealthCheck does not take back what it asked of an owner."""
+    again = _machine("again", healthy=False)
+    again["status"]["conditions"][0]["status"] = "True"
+    gone = {**again, "metadata": {**again["metadata"], "deletionTimestamp": "now"}}
+    objects = Told()
+    work, _ = _control_plane(objects)
+    said = asyncio.run(own_remediation.remediate(cast(Api, objects), work, [again, gone], formed=True))
+    assert said["reason"] == "NotRemediating"
+    assert objects.applied == [("again", "OwnerRemediated", "Healthy")]
+
+
 def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def whole() -> None:
         objects = Told()
