@@ -39,7 +39,8 @@ def begin(work: Work, state: State, node: Node, settings: Settings) -> None:
             await driver.boot_disk(job.machine_id)
             await driver.power_off(job.machine_id)
         cluster = Cluster(formed.inputs["spec"], patience=0)
-        if why := await etcd_member.take_out(job, cluster, context.status):
+        has_etcd = await cluster.operator("etcd") is not None
+        if has_etcd and (why := await etcd_member.take_out(job, cluster, context.status)):
             raise ProviderError(f"{node.fqdn} is still a member of etcd: {why}")
         await etcd_member.remove_secrets(job, cluster)
         await work.engine.mark(entry.urn, _LEFT)
