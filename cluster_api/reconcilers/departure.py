@@ -6,10 +6,9 @@ OpenShift's etcd takes no machine that comes back without its data while the mem
 
 from __future__ import annotations
 
-from metal_ipi.cluster_api.clusters import FORMED, Work
-from metal_ipi.cluster_api.engine.state import Entry, State, name_of
+from metal_ipi.cluster_api.clusters import FORMED, Work, made
+from metal_ipi.cluster_api.engine.state import Entry, State, beside, name_of
 from metal_ipi.cluster_api.reconcilers import joined
-from metal_ipi.cluster_api.reconcilers.quorum import made
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
@@ -45,7 +44,7 @@ def begin(work: Work, state: State, node: Node, settings: Settings) -> None:
         await etcd_member.remove_secrets(job, cluster)
         await work.engine.mark(entry.urn, _LEFT)
 
-    work.engine.act(f"{entry.urn.rpartition('::')[0]}::{node.hostname}-departure", settings, leave, leaving=True)
+    work.engine.act(beside(entry.urn, f"{node.hostname}-departure"), settings, leave, leaving=True)
 
 
 def _installation(state: State, node: Node) -> Entry | None:

@@ -7,9 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from metal_ipi.cluster_api.api import Object
-from metal_ipi.cluster_api.clusters import FORMED, Work
+from metal_ipi.cluster_api.clusters import FORMED, Work, made
 from metal_ipi.cluster_api.engine.plan import Plan
-from metal_ipi.cluster_api.reconcilers.quorum import made
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
