@@ -27,6 +27,10 @@ from metal_ipi.provider.resource import Context
 HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
 """Conditions of Machines, by which MachineHealthCheck, external remediation and owner tell each other."""
 
+_HEALTHY_SECONDS = 10.0
+"""MachineHealthCheck deletes a MetalIpiRemediation first, and then tells its Machine that it is healthy: what nobody
+told for so long was deleted by somebody else."""
+
 Next = Literal["wait", "power-cycle", "hand-over"]
 
 
@@ -155,9 +159,12 @@ class RemediationReconciler(Reconciler):
 
     async def _gone(self, item: Object, work: Work) -> bool:
         machine = await self._hub.api.get(MACHINE, work.namespace, str(item["metadata"]["name"]))
-        if machine is not None and not leaving(machine) and status_of(machine, HEALTHY) == ("True",):
+        if machine is None or leaving(machine):
+            return True
+        if status_of(machine, HEALTHY) == ("True",):
             await tell(self._hub.api, machine, conditions.condition(EXTERNALLY, True, "Remediated"))
-        return True
+            return True
+        return seconds_since(item["metadata"]["deletionTimestamp"]) > _HEALTHY_SECONDS
 
 
 def _begin(work: Work, node: Node, server: Entry, settings: Settings) -> None:

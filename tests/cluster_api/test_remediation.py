@@ -226,6 +226,25 @@ def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pyt
     asyncio.run(whole())
 
 
+def test_a_machine_is_told_that_it_was_remediated_also_where_it_is_healthy_a_moment_later() -> None:
+    async def whole() -> None:
+        objects = Told()
+        work, _ = _control_plane(objects)
+        api = cast(Api, objects)
+        reconciler = RemediationReconciler(Hub(api=api, clusters=Clusters(api), claims=Claims(api, "own")))
+
+        async def gone(seconds: float) -> bool:
+            item = {"metadata": {"name": "cp-0", "deletionTimestamp": _ago(seconds)}}
+            return await reconciler._gone(item, work)  # pyright: ignore[reportPrivateUsage]
+
+        assert not await gone(1) and not objects.applied
+        assert await gone(60) and not objects.applied  # not by the MachineHealthCheck
+        objects.there["Machine", "cp-0"]["status"]["conditions"][0]["status"] = "True"
+        assert await gone(1) and objects.applied == [("cp-0", "ExternallyRemediated", "Remediated")]
+
+    asyncio.run(whole())
+
+
 async def _on(work: Work, node: Any, settings: Any) -> str:
     return "On"
 
