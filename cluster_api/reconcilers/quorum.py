@@ -17,7 +17,7 @@ from metal_ipi.provider.installation.nodes import Cluster
 
 async def keep(api: Api, work: Work, node: Node) -> None:
     """Raises NotUsable where the control plane would not have a majority of its machines without this one, and
-    ProviderError where nobody knows. Ask it, and begin, while holding `Engine.deciding`."""
+    ProviderError where the cluster does not tell. Hold `Engine.deciding` from here until it is begun."""
     formed = (await work.engine.state()).named(FORMED)
     if formed is None:
         return
@@ -38,8 +38,9 @@ async def keep(api: Api, work: Work, node: Node) -> None:
 
 
 async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
-    """Which other members of the control plane cannot be counted on, and why. What was powered off just now is
-    Ready for 40 s more, so it counts what is being done too."""
+    """Which other members of the control plane cannot be counted on, and why. A node whose server was powered off says
+    Ready for 40 s more (node-monitor-grace-period of OpenShift's default worker latency profile), so what is being done
+    to servers counts, too."""
     labels = f"{CLUSTER_LABEL}={work.name}"
     machines = await api.list(MACHINE, work.namespace, labels)
     going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}

@@ -50,7 +50,7 @@ def decide(spec: RemediationSpec, *, begun: int, seconds: float, installed: bool
 
 
 async def tell(api: Api, machine: Object, *said: Mapping[str, Any]) -> None:
-    """Have a Machine have these conditions, and no others that were told so before."""
+    """Set these conditions of a Machine; takes out the others that were set by this before."""
     if all(status_of(machine, each["type"], ("status", "reason", "message")) == _told(each) for each in said):
         return
     kinds = {each["type"] for each in said}
@@ -65,7 +65,7 @@ def _told(each: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class RemediationReconciler(Reconciler):
-    """Ready once its Machine is healthy again: then the MachineHealthCheck takes it away."""
+    """Ready once its Machine is healthy again: the MachineHealthCheck then deletes it."""
 
     resource = METAL_IPI_REMEDIATION.resource
 
@@ -114,7 +114,7 @@ class RemediationReconciler(Reconciler):
         return Said().ready(False, "PowerCycled", f"its node has {seconds} s to come back")
 
     def _to_owner(self, machine: Object) -> tuple[Mapping[str, Any], ...]:
-        """What the owner begins with; what it said since stays."""
+        """The condition that the owner begins by; what the owner has said since stays."""
         if len(found := status_of(machine, OWNER, ("status", "reason", "message"))) == 3 and found[0] == "False":
             return (conditions.condition(OWNER, False, found[1], found[2]),)
         return (conditions.condition(OWNER, False, "WaitingForRemediation", "power cycles did not help"),)
