@@ -1,10 +1,10 @@
-"""A cluster that `up` made is handed to a hub, and back. Both work with the state only: no machine is asked.
+"""Hand a cluster that `up` made to a hub, and back. Both commands work with the state only, and ask no machine.
 
     python -m metal_ipi.cluster_api.adopt take NAME < EXPORT                    prints the Secret with the install state
     python -m metal_ipi.cluster_api.adopt give-back SECRET < EXPORT             prints what `pulumi stack import` takes
 
-EXPORT is what `pulumi stack export --show-secrets` prints, SECRET a file with the Secret as the hub has it. All of them
-are secret. NAME is the name of the Cluster, which the stack has, too.
+EXPORT is what `pulumi stack export --show-secrets` prints, SECRET a file with the Secret as the hub has it. Keep all
+inputs and outputs secret. NAME is the name of both the Cluster and the stack.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def taken(export: Mapping[str, Any], cluster: str) -> State:
         cluster: the name of the Cluster.
 
     Raises:
-        NotAdoptable: what is under way, was made by plug-ins that the providers do not have, or is encrypted.
+        NotAdoptable: names what is under way, what was made by plug-ins that the providers do not have, what is of
+            another stack, and what is encrypted.
     """
     deployment, known = _deployment(export), types()
     found: dict[str, Entry] = {}
@@ -149,7 +150,8 @@ def _updated(resource: Mapping[str, Any], state: State) -> Mapping[str, Any]:
 
 
 def _merged(old: Tree, wanted: Mapping[str, Any]) -> Tree:
-    """What did not change stays as it is; what did is secret, for nobody knows what is in it."""
+    """Values that did not change stay as they are. Those that did become secret: the state of a hub does not say which
+    are."""
     same: Callable[[str], bool] = lambda key: key in old and _plain(old[key]) == wanted[key]  # noqa: E731
     values = {key: old[key] if same(key) else _wrapped(value) for key, value in wanted.items()}
     return {**{key: value for key, value in old.items() if key.startswith("__")}, **values}

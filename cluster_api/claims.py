@@ -22,20 +22,21 @@ class Claims:
     async def claim(self, server: str, machine: str) -> str:
         """Have a server be for a machine, `namespace/name`. Answers whose it is: the machine's own name where the claim
         holds. `server` is by what it is reached."""
-        name = _name(server)
-        metadata = {"name": name, "annotations": {_HOLDER: machine}}
-        body = {"metadata": metadata, "spec": {"holderIdentity": name}}
+        name, annotations = _name(server), {_HOLDER: machine}
+        body = {"metadata": {"name": name, "annotations": annotations}, "spec": {"holderIdentity": name}}
         await self._api.create(LEASE, self._namespace, body)
-        holder = await self.holder(server) or ""
-        if holder != machine and await self._is_abandoned(holder):
-            await self.give_back(holder)
-            await self._api.create(LEASE, self._namespace, body)
-            holder = await self.holder(server) or ""
-        return holder
+        found = await self._api.get(LEASE, self._namespace, name)
+        holder = "" if found is None else _holder(found)
+        if found is None or holder == machine or not await self._is_abandoned(holder):
+            return holder
+        # Of two that take it over at once, one has changed it before the other.
+        taken = {**found, "metadata": {**found["metadata"], "annotations": annotations}}
+        await self._api.replace(LEASE, self._namespace, taken)
+        return await self.holder(server) or ""
 
     async def _is_abandoned(self, holder: str) -> bool:
-        """Whether the object that has a claim is none of this hub any more: one that `clusterctl move` took along gave
-        nothing back."""
+        """Whether the object that has a claim is not on this hub any more: `clusterctl move` takes objects along, and
+        their claims stay."""
         namespace, _, name = holder.partition("/")
         return bool(name) and await self._api.get(METAL_IPI_MACHINE.resource, namespace, name) is None
 

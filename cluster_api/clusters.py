@@ -109,9 +109,7 @@ class Work:
         if state.named(FORMED) is not None:
             machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
             going = {str(each["spec"].get("server")) for each in machines if leaving(each)}
-            installed = {
-                node.name for node in self.nodes.workers if state.named(f"{node.hostname}-installation") is not None
-            }
+            installed = {node.name for node in self.nodes.workers if state.named(made(node)[1]) is not None}
             taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)} | installed - going
             tree = settings.only(tree, frozenset(taken))
         return await self.engine.look(settings.declaration(tree))
@@ -210,13 +208,19 @@ def _refuse_without_servers(state: State, nodes: Nodes) -> None:
     """Raises NotUsable for settings that do not list a server any more that is in use: nobody could take away what
     was made of it, or tell whose it is."""
     listed = {node.hostname for node in nodes.all}
-    made = {name_of(urn).rpartition("-")[0] for urn in state.entries if name_of(urn).endswith(_OF_SERVER)}
-    if gone := sorted(made - listed):
+    used = {name_of(urn).rpartition("-")[0] for urn in state.entries if name_of(urn).endswith(_OF_SERVER)}
+    if gone := sorted(used - listed):
         raise NotUsable(
             "SettingsRefused",
             f"settings.platform.servers does not list {', '.join(gone)} any more, which the install state has: list "
             "it again, delete its Machine, and take it out once that is gone",
         )
+
+
+def made(node: Node) -> tuple[str, str]:
+    """The names of what is made for a machine: its claim on a server, and its installation."""
+    server, installation = _OF_SERVER
+    return f"{node.hostname}{server}", f"{node.hostname}{installation}"
 
 
 def is_of(node: Node, name: str) -> bool:

@@ -12,6 +12,16 @@ _ROOM = 700_000
 """Bytes of all together: the API takes no Secret of more than a MiB."""
 
 
+Stamps = frozenset[tuple[str, int, int]]
+"""Name, time and size of logs."""
+
+
+def stamps(directory: Path) -> Stamps:
+    """By what it is told whether there are other logs than before, without reading them."""
+    found = ((str(path), path.stat()) for path in directory.glob("*/*.log"))
+    return frozenset((name, status.st_mtime_ns, status.st_size) for name, status in found)
+
+
 def gathered(directory: Path) -> dict[str, str]:
     """The newest logs in a directory of gates' directories, as data of a Secret: `<gate>.<file>`, xz, base64."""
     found: dict[str, str] = {}

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, types
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of, type_of
+from metal_ipi.cluster_api.logs import Stamps
 from metal_ipi.provider.artifacts import Artifacts
 from metal_ipi.provider.configuration import Settings, secret_values
 from metal_ipi.provider.errors import InitFailed, ProviderError
@@ -82,7 +83,7 @@ class Engine:
         self._changed = asyncio.Event()
         self.seconds: dict[str, float] = {}
         """How long each step took that was done, by name."""
-        self.published: Mapping[str, str] = {}
+        self.published: Stamps = frozenset()
         """The logs that were published last."""
 
     def learn(self, secrets: Iterable[str]) -> None:

@@ -66,6 +66,11 @@ def name_of(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
+def beside(urn: str, name: str) -> str:
+    """The URN of something that is no resource, and is done for one: that of the resource, with this name."""
+    return f"{urn.rpartition('::')[0]}::{name}"
+
+
 def type_of(urn: str) -> str:
     """A resource's own type, without those of its parents."""
     return urn.split("::")[2].rpartition("$")[2]

@@ -15,7 +15,7 @@ from metal_ipi.cluster_api.api import MACHINE, SECRET, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
-from metal_ipi.cluster_api.logs import gathered
+from metal_ipi.cluster_api.logs import gathered, stamps
 from metal_ipi.cluster_api.store import owned_by, secret
 from metal_ipi.components.cluster_api.objects import logs_secret
 from metal_ipi.provider.errors import InvalidInputs, ProviderError
@@ -179,11 +179,14 @@ class Reconciler(ABC):
         """Before it is told that a step failed: what it gathered of machines, if that is new."""
         if not work.engine.failures(_all):
             return
-        data = await asyncio.to_thread(gathered, Path(work.settings.install.log_directory) / work.name)
-        if data and data != work.engine.published:
+        directory = Path(work.settings.install.log_directory) / work.name
+        found = await asyncio.to_thread(stamps, directory)
+        if not found - work.engine.published:
+            return
+        if data := await asyncio.to_thread(gathered, directory):
             body = secret(work.name, owned_by(work.facility), data)
             await self._hub.api.apply(SECRET, work.namespace, logs_secret(work.name), body)
-            work.engine.published = data
+        work.engine.published = found
 
     async def _write(self, item: Object, said: Said) -> None:
         """Write what is new; nothing where nothing is."""

@@ -6,10 +6,9 @@ OpenShift's etcd takes no machine that comes back without its data while the mem
 
 from __future__ import annotations
 
-from metal_ipi.cluster_api.clusters import FORMED, Work
-from metal_ipi.cluster_api.engine.state import Entry, State, name_of
+from metal_ipi.cluster_api.clusters import FORMED, Work, made
+from metal_ipi.cluster_api.engine.state import Entry, State, beside, name_of
 from metal_ipi.cluster_api.reconcilers import joined
-from metal_ipi.cluster_api.reconcilers.quorum import made
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
@@ -39,12 +38,13 @@ def begin(work: Work, state: State, node: Node, settings: Settings) -> None:
             await driver.boot_disk(job.machine_id)
             await driver.power_off(job.machine_id)
         cluster = Cluster(formed.inputs["spec"], patience=0)
-        if why := await etcd_member.take_out(job, cluster, context.status):
+        has_etcd = await cluster.operator("etcd") is not None
+        if has_etcd and (why := await etcd_member.take_out(job, cluster, context.status)):
             raise ProviderError(f"{node.fqdn} is still a member of etcd: {why}")
         await etcd_member.remove_secrets(job, cluster)
         await work.engine.mark(entry.urn, _LEFT)
 
-    work.engine.act(f"{entry.urn.rpartition('::')[0]}::{node.hostname}-departure", settings, leave, leaving=True)
+    work.engine.act(beside(entry.urn, f"{node.hostname}-departure"), settings, leave, leaving=True)
 
 
 def _installation(state: State, node: Node) -> Entry | None:

@@ -7,9 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from metal_ipi.cluster_api.api import Object
-from metal_ipi.cluster_api.clusters import FORMED, Work
+from metal_ipi.cluster_api.clusters import FORMED, Work, made
 from metal_ipi.cluster_api.engine.plan import Plan
-from metal_ipi.cluster_api.reconcilers.quorum import made
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
@@ -27,8 +26,8 @@ _PATIENCE = 20.0
 async def look(work: Work, node: Node, machine: Object, plan: Plan) -> tuple[bool, str, str]:
     """Whether a machine that was installed is well, the reason and the message of its condition.
 
-    Has the Node say which machine it is: Cluster API finds it by that, and OpenShift on bare metal says nothing of
-    itself. One that the Machine knew, and that is gone or not Ready, is told with what its server says.
+    Sets the Node's providerID: Cluster API finds the Node by it, and OpenShift on platforms none and baremetal without
+    machines sets none. Where the Machine knew a Node that is gone or not Ready, the message has what its BMC says.
     """
     formed = (await work.engine.state()).named(FORMED)
     if formed is None:

@@ -8,13 +8,12 @@ from typing import Any
 
 from metal_ipi.cluster_api import domains
 from metal_ipi.cluster_api.api import Object
-from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of, leaving, made
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, reason_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
-from metal_ipi.cluster_api.reconcilers.quorum import made
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 from metal_ipi.components.machines.node import Node
 from metal_ipi.stacks.platforms.listed.settings import Server
@@ -202,13 +201,10 @@ class MachineReconciler(Reconciler):
 
 async def _has_begun_to_go(work: Work, node: Node) -> bool:
     """Whether it was let go before, or is part of nothing yet."""
-    state, going = await work.engine.state(), work.engine.going()
-    there = {name_of(urn) for urn in state.entries} - going
-    return (
-        not there.issuperset(made(node))
-        or any(is_of(node, name) for name in going)
-        or (state.named(FORMED) is not None and departure.has_left(state, node))
-    )
+    state = await work.engine.state()
+    there = {name_of(urn) for urn in state.entries}
+    going = any(is_of(node, name) for name in work.engine.going())
+    return going or not there.issuperset(made(node)) or departure.has_left(state, node)
 
 
 def _is_claim(step: Step) -> bool:

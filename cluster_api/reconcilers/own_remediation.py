@@ -2,8 +2,9 @@
 deleted and made anew, and none without which etcd would end.
 
 The rules are those of Cluster API's own control plane provider (sigs.k8s.io/cluster-api v1.12.2,
-controlplane/kubeadm/internal/controllers/remediation.go), but for one: before the cluster is formed, no machine is
-made anew, for the machines that form it are told of each other by the installer.
+controlplane/kubeadm/internal/controllers/remediation.go) with these differences: before the cluster is formed, no
+machine is made anew, because the installer tells the machines that form it of each other; there is no limit on retries;
+and which of several machines goes first does not depend on the health of its etcd member or its components.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def obstacle(machine: Object, machines: Sequence[Object], *, formed: bool) -> tu
 async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:
     """Have one Machine go that is its owner's to make anew; answers the condition Remediating. `machines` are all of
     the control plane, also those that are being deleted."""
+    await _acknowledge(api, machines)
     machine = chosen([each for each in machines if not leaving(each)])
     if machine is None:
         return conditions.condition(REMEDIATING, False, "NotRemediating")
@@ -74,8 +76,16 @@ async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed:
             found = _REFUSED, str(error)
         except ProviderError as error:
             found = _DEFERRED, f"whether etcd goes on without it is not known: {error}"
-    reason, message = found or ("RemediationMachineDeleting", "it is deleted, and made anew")
+    reason, message = found or ("MachineDeleting", "it is deleted, and made anew")
     current = await api.get(MACHINE, work.namespace, name)
     if current is not None:
         await tell(api, current, conditions.condition(OWNER, False, reason, message))
     return conditions.condition(REMEDIATING, True, "Refused" if found else "Remediating", f"{name}: {message}")
+
+
+async def _acknowledge(api: Api, machines: Sequence[Object]) -> None:
+    """End what the owner of a Machine was asked for, once it is healthy again: MachineHealthCheck leaves that to the
+    owner. Else the Machine would be deleted at once the next time, before any power cycle."""
+    for machine in machines:
+        if not leaving(machine) and (status_of(machine, HEALTHY), status_of(machine, OWNER)) == (("True",), ("False",)):
+            await tell(api, machine, conditions.condition(OWNER, True, "Healthy"))

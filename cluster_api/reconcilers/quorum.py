@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from metal_ipi.cluster_api.api import MACHINE, Api
-from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving
+from metal_ipi.cluster_api.api import MACHINE, Api, Object
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving, made
 from metal_ipi.cluster_api.reconcilers.base import owner_of
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
@@ -17,7 +17,7 @@ from metal_ipi.provider.installation.nodes import Cluster
 
 async def keep(api: Api, work: Work, node: Node) -> None:
     """Raises NotUsable where the control plane would not have a majority of its machines without this one, and
-    ProviderError where nobody knows. Ask it, and begin, while holding `Engine.deciding`."""
+    ProviderError where the cluster does not tell. Hold `Engine.deciding` from here until it is begun."""
     formed = (await work.engine.state()).named(FORMED)
     if formed is None:
         return
@@ -37,21 +37,17 @@ async def keep(api: Api, work: Work, node: Node) -> None:
         )
 
 
-def made(node: Node) -> tuple[str, str]:
-    """The names of what is made for a machine."""
-    return f"{node.hostname}-server", f"{node.hostname}-installation"
-
-
 async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
-    """Which other members of the control plane cannot be counted on, and why. What was powered off just now is
-    Ready for 40 s more, so it counts what is being done too."""
+    """Which other members of the control plane cannot be counted on, and why. A node whose server was powered off says
+    Ready for 40 s more (node-monitor-grace-period of OpenShift's default worker latency profile), so what is being done
+    to servers counts, too."""
     labels = f"{CLUSTER_LABEL}={work.name}"
     machines = await api.list(MACHINE, work.namespace, labels)
     going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}
     cycled = {
         owner_of(each, MACHINE.kind)
         for each in await api.list(METAL_IPI_REMEDIATION.resource, work.namespace, labels)
-        if (each.get("status") or {}).get("lastPowerCycle") and not _is_over(each)
+        if _has_time(each)
     }
     servers: dict[str, str] = {}
     for each in await api.list(METAL_IPI_MACHINE.resource, work.namespace, labels):
@@ -76,9 +72,8 @@ def seconds_since(time: str) -> float:
     return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
 
 
-def _is_over(remediation: Mapping[str, object]) -> bool:
-    """Whether a machine that was power-cycled had its time to come back."""
+def _has_time(remediation: Object) -> bool:
+    """Whether a machine was power-cycled, and its time to come back is not over."""
+    last = (remediation.get("status") or {}).get("lastPowerCycle")
     spec = RemediationSpec.model_validate(remediation.get("spec") or {})
-    status = remediation["status"]
-    assert isinstance(status, Mapping)
-    return seconds_since(str(status["lastPowerCycle"])) > spec.timeout_seconds
+    return bool(last) and seconds_since(str(last)) <= spec.timeout_seconds

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import MACHINE, MANAGER, Api, Object
-from metal_ipi.cluster_api.clusters import FORMED, NotUsable, Work, leaving
-from metal_ipi.cluster_api.engine.state import Entry
+from metal_ipi.cluster_api.clusters import FORMED, NotUsable, Work, leaving, made
+from metal_ipi.cluster_api.engine.state import Entry, beside
 from metal_ipi.cluster_api.reconcilers import joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, status_of
-from metal_ipi.cluster_api.reconcilers.quorum import made, seconds_since
+from metal_ipi.cluster_api.reconcilers.quorum import seconds_since
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
 from metal_ipi.components.machines.node import Node
@@ -26,6 +26,10 @@ from metal_ipi.provider.resource import Context
 
 HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
 """Conditions of Machines, by which MachineHealthCheck, external remediation and owner tell each other."""
+
+_HEALTHY_SECONDS = 10.0
+"""MachineHealthCheck deletes a MetalIpiRemediation first, and then tells its Machine that it is healthy: what nobody
+told for so long was deleted by somebody else."""
 
 Next = Literal["wait", "power-cycle", "hand-over"]
 
@@ -46,7 +50,7 @@ def decide(spec: RemediationSpec, *, begun: int, seconds: float, installed: bool
 
 
 async def tell(api: Api, machine: Object, *said: Mapping[str, Any]) -> None:
-    """Have a Machine have these conditions, and no others that were told so before."""
+    """Set these conditions of a Machine; takes out the others that were set by this before."""
     if all(status_of(machine, each["type"], ("status", "reason", "message")) == _told(each) for each in said):
         return
     kinds = {each["type"] for each in said}
@@ -61,7 +65,7 @@ def _told(each: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class RemediationReconciler(Reconciler):
-    """Ready once its Machine is healthy again: then the MachineHealthCheck takes it away."""
+    """Ready once its Machine is healthy again: the MachineHealthCheck then deletes it."""
 
     resource = METAL_IPI_REMEDIATION.resource
 
@@ -71,16 +75,16 @@ class RemediationReconciler(Reconciler):
             return Said().ready(False, "MachineLeaves", "its Machine is being deleted: nothing is done any more")
         if status_of(machine, HEALTHY) == ("True",):
             return Said().ready(True, "Healthy")
-        node = await self._node(machine, work)
+        node, state = await self._node(machine, work), await work.engine.state()
         spec, status = RemediationSpec.model_validate(item["spec"]), item.get("status") or {}
         begun = int(status.get("powerCycles") or 0)
-        server = (await work.engine.state()).named(made(node)[0]) if node else None
-        installed = node is not None and (await work.engine.state()).named(made(node)[1]) is not None
+        server, installation = map(state.named, made(node)) if node else (None, None)
         seconds = seconds_since(status.get("lastPowerCycle") or item["metadata"]["creationTimestamp"])
-        match decide(spec, begun=begun, seconds=seconds, installed=installed):
+        match decide(spec, begun=begun, seconds=seconds, installed=installation is not None):
             case "power-cycle":
                 assert node is not None and server is not None, "what is installed has a server"
-                return await self._power_cycle(item, machine, work, node, server)
+                message = f"power cycle {begun + 1} of {spec.power_cycles}"
+                return await self._power_cycle(item, machine, work, node, server, number=begun + 1, message=message)
             case "hand-over":
                 why = f"not healthy after {begun} power cycles" if begun else "not healthy, and not to be power-cycled"
                 await tell(
@@ -110,13 +114,14 @@ class RemediationReconciler(Reconciler):
         return Said().ready(False, "PowerCycled", f"its node has {seconds} s to come back")
 
     def _to_owner(self, machine: Object) -> tuple[Mapping[str, Any], ...]:
-        """What the owner begins with; what it said since stays."""
+        """The condition that the owner begins by; what the owner has said since stays."""
         if len(found := status_of(machine, OWNER, ("status", "reason", "message"))) == 3 and found[0] == "False":
             return (conditions.condition(OWNER, False, found[1], found[2]),)
         return (conditions.condition(OWNER, False, "WaitingForRemediation", "power cycles did not help"),)
 
-    async def _power_cycle(self, item: Object, machine: Object, work: Work, node: Node, server: Entry) -> Said:
-        number = int((item.get("status") or {}).get("powerCycles") or 0) + 1
+    async def _power_cycle(
+        self, item: Object, machine: Object, work: Work, node: Node, server: Entry, *, number: int, message: str
+    ) -> Said:
         plan = await work.plan(self._hub.api)
         api, place = self._hub.api, (self.resource, work.namespace, item["metadata"]["name"])
         async with work.engine.deciding:
@@ -124,7 +129,6 @@ class RemediationReconciler(Reconciler):
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             status = {"powerCycles": number, "lastPowerCycle": now}
             await api.patch(*place, {"status": status}, "status")
-            message = f"power cycle {number} of {item['spec'].get('powerCycles', 1)}"
             await tell(api, machine, conditions.condition(EXTERNALLY, False, "PowerCycling", message))
             _begin(work, node, server, plan.settings)
         return Said(status=status).ready(False, "PowerCycling", message)
@@ -155,9 +159,12 @@ class RemediationReconciler(Reconciler):
 
     async def _gone(self, item: Object, work: Work) -> bool:
         machine = await self._hub.api.get(MACHINE, work.namespace, str(item["metadata"]["name"]))
-        if machine is not None and not leaving(machine) and status_of(machine, HEALTHY) == ("True",):
+        if machine is None or leaving(machine):
+            return True
+        if status_of(machine, HEALTHY) == ("True",):
             await tell(self._hub.api, machine, conditions.condition(EXTERNALLY, True, "Remediated"))
-        return True
+            return True
+        return seconds_since(item["metadata"]["deletionTimestamp"]) > _HEALTHY_SECONDS
 
 
 def _begin(work: Work, node: Node, server: Entry, settings: Settings) -> None:
@@ -165,7 +172,7 @@ def _begin(work: Work, node: Node, server: Entry, settings: Settings) -> None:
         async with joined.driver(work, context.settings, context.status) as driver:
             await driver.restart(server.outputs["machineId"])
 
-    work.engine.act(f"{server.urn.rpartition('::')[0]}::{_act(node)}", settings, cycle)
+    work.engine.act(beside(server.urn, _act(node)), settings, cycle)
 
 
 def _act(node: Node) -> str:

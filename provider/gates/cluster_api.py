@@ -2,10 +2,12 @@
 
 cluster-api-available   the Cluster's infrastructure is ready, its control plane is initialized, and it is Available
 
-                        all of them of what is asked for now, and its workers are as many as there should be
+                        our providers have looked at its objects as they are now, nothing of it is left to be done, and
+                        it has as many workers as are wanted
 
-Of all objects of the cluster the conditions are read that our providers write: what stands in the way is told by object
-and condition. What waiting does not mend ends the wait after ten seconds, a step that goes on failing after a minute.
+It reads the conditions that our providers write on all objects of the cluster, and tells by object and condition what
+stands in the way. Each object that fails is told once, at the first look, with the logs that the providers gathered.
+What is refused ends the wait after ten seconds, a step that goes on failing after a minute.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import lzma
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,8 @@ _OURS = {
     "MetalIpiMachine": "/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/{}/metalipimachines",
     "OpenShiftConfig": "/apis/bootstrap.cluster.x-k8s.io/v1alpha1/namespaces/{}/openshiftconfigs",
 }
+Obstacle = tuple[str, str, str]
+"""An object, and reason and message of its condition."""
 STAGES = ("InfrastructureReady", "ControlPlaneInitialized", "Available")
 """The Cluster's own conditions, in the order in which they come true."""
 REFUSED = "Refused"
@@ -62,17 +66,20 @@ class ClusterApiAvailable:
         )
         *ours, deployments = found
         parts = dict(zip(_OURS, ours, strict=True))
-        seen = _evaluated(self._name, cluster, parts, deployments)
+        obstacles = list(_obstacles(parts))
+        seen = _evaluated(self._name, cluster, parts, deployments, obstacles)
         if cluster.problem:
             return seen
-        patience = {(name, reason): limit for name, reason, _ in _obstacles(parts) if (limit := _limit(reason))}
+        patience = {(name, reason): limit for name, reason, _ in obstacles if (limit := _limit(reason))}
         self._since = {each: self._since.get(each, elapsed) for each in patience}
-        for name, reason, why in _obstacles(parts):
+        if seen.passed:
+            return seen
+        for name, reason, why in obstacles:
             limit = patience.get((name, reason))
-            if limit and not seen.passed and name not in self._told:
+            if limit and name not in self._told:
                 self._told.add(name)
                 await self._context.status.remark(f"{why}{await self._gathered()}")
-            if limit and elapsed - self._since[name, reason] >= limit and not seen.passed:
+            if limit and elapsed - self._since[name, reason] >= limit:
                 again = (
                     f" (it has failed for {limit:.0f} s, and is tried again by the hub)" if reason in FAILING else ""
                 )
@@ -99,13 +106,14 @@ def _limit(reason: str) -> float:
     return _READ_ANEW if reason.endswith(REFUSED) else _PATIENCE if reason in FAILING else 0.0
 
 
-def _evaluated(name: str, cluster: Answer, parts: Mapping[str, Answer], deployments: Answer) -> Observation:
+def _evaluated(
+    name: str, cluster: Answer, parts: Mapping[str, Answer], deployments: Answer, obstacles: Sequence[Obstacle]
+) -> Observation:
     if cluster.status == 404:
         return Observation(passed=False, text=f"the hub answers; it has no Cluster {name}")
     if cluster.problem:
         return Observation(passed=False, text=cluster.problem)
     conditions = conditions_of(cluster.body)
-    obstacles = list(_obstacles(parts))
     pending = next((stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"), None)
     if pending is not None:
         # Who only waits for others says less than they.
@@ -132,8 +140,8 @@ def _main(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str]:
-    """Each object of ours that was changed, and of which our providers have not said anything since; with `never`, only
-    those of which they have not said anything yet."""
+    """Each object that was changed, and that our providers have not looked at since; with `never`, only those that they
+    have not looked at yet."""
     for kind, answer in parts.items():
         if answer.problem:
             yield f"{kind}: {answer.problem}"
@@ -146,8 +154,8 @@ def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str
 
 
 def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:
-    """Each control plane that does not say that nothing of its cluster is left to be done: nodes to be checked, for
-    example."""
+    """Each control plane of which the condition AsDeclared is not True: something of its cluster is left to be done,
+    for example the checks of nodes."""
     for item in parts["OpenShiftControlPlane"].body.get("items") or ():
         told = conditions_of(item).get("AsDeclared", {})
         if told.get("status") != "True":
@@ -171,9 +179,9 @@ def _unequal(deployments: Answer) -> Iterator[str]:
             )
 
 
-def _obstacles(parts: Mapping[str, Answer]) -> Iterator[tuple[str, str, str]]:
-    """Object, reason and words of each condition of ours that is False and stands for the whole of its object, or that
-    says that something is refused."""
+def _obstacles(parts: Mapping[str, Answer]) -> Iterator[Obstacle]:
+    """Each condition of ours that is False and stands for the whole of its object, or that says that something is
+    refused."""
     for kind, answer in parts.items():
         for item in answer.body.get("items") or ():
             name, main = f"{kind} {item['metadata']['name']}", _main(item)

@@ -7,7 +7,7 @@ import lzma
 import os
 from pathlib import Path
 
-from metal_ipi.cluster_api.logs import gathered
+from metal_ipi.cluster_api.logs import gathered, stamps
 
 
 def test_the_newest_logs_that_there_is_room_for(tmp_path: Path) -> None:
@@ -22,3 +22,7 @@ def test_the_newest_logs_that_there_is_room_for(tmp_path: Path) -> None:
     unpacked = [lzma.decompress(base64.b64decode(each)) for each in found.values()]
     assert unpacked == [texts["new"][-(1 << 20) :], texts["old"]]
     assert gathered(tmp_path / "none") == {}
+    before = stamps(tmp_path)
+    assert stamps(tmp_path) == before != stamps(tmp_path / "none")
+    os.utime(tmp_path / "bootstrap-reachable" / "old.console.log", (1100, 1100))
+    assert stamps(tmp_path) != before

@@ -168,6 +168,18 @@ def test_a_control_plane_has_one_machine_made_anew_if_etcd_can_spare_it(
     asyncio.run(whole())
 
 
+def test_a_machine_that_is_healthy_again_is_not_made_anew_the_next_time() -> None:
+    """A MachineHealthCheck does not take back what it asked of an owner."""
+    again = _machine("again", healthy=False)
+    again["status"]["conditions"][0]["status"] = "True"
+    gone = {**again, "metadata": {**again["metadata"], "deletionTimestamp": "now"}}
+    objects = Told()
+    work, _ = _control_plane(objects)
+    said = asyncio.run(own_remediation.remediate(cast(Api, objects), work, [again, gone], formed=True))
+    assert said["reason"] == "NotRemediating"
+    assert objects.applied == [("again", "OwnerRemediated", "Healthy")]
+
+
 def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async def whole() -> None:
         objects = Told()
@@ -210,6 +222,25 @@ def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pyt
         waits = await reconciler._reconcile(first, work)  # pyright: ignore[reportPrivateUsage]
         assert waits.conditions[0]["reason"] == "PowerCycled"
         assert steps.began == ["rack-control-plane-0-power cycle"]
+
+    asyncio.run(whole())
+
+
+def test_a_machine_is_told_that_it_was_remediated_also_where_it_is_healthy_a_moment_later() -> None:
+    async def whole() -> None:
+        objects = Told()
+        work, _ = _control_plane(objects)
+        api = cast(Api, objects)
+        reconciler = RemediationReconciler(Hub(api=api, clusters=Clusters(api), claims=Claims(api, "own")))
+
+        async def gone(seconds: float) -> bool:
+            item = {"metadata": {"name": "cp-0", "deletionTimestamp": _ago(seconds)}}
+            return await reconciler._gone(item, work)  # pyright: ignore[reportPrivateUsage]
+
+        assert not await gone(1) and not objects.applied
+        assert await gone(60) and not objects.applied  # not by the MachineHealthCheck
+        objects.there["Machine", "cp-0"]["status"]["conditions"][0]["status"] = "True"
+        assert await gone(1) and objects.applied == [("cp-0", "ExternallyRemediated", "Remediated")]
 
     asyncio.run(whole())
 
