@@ -148,7 +148,7 @@ def declare(
         day_two.Complete(
             kubeconfig=base.assets.kubeconfig,
             credentials=credentials,
-            keys=base.cluster,
+            keys=base.keys,
             after=[complete, ready, *passed, *([marks] if marks else [])],
         ),
         base.components,
@@ -159,7 +159,7 @@ def declare(
         announcing=workers.machines or control_plane.machines,
         kubeconfig=base.assets.kubeconfig,
         after=[complete, ready, *reached, *passed],
-        cluster=base.cluster,
+        cluster=base.keys,
         opts=base.components,
     )
     nodes = [each.nodes for each in (control_plane_checks, arbiter_checks, worker_checks) if each is not None]
