@@ -11,6 +11,7 @@ import pytest
 
 from tests.stacks.answers import stack_file
 from tools import facility_stacks, stackfile
+from tools.automation import mend_backend
 from tools.errors import RunFailed, StackError
 from tools.facility_stacks import Pools
 from tools.layout import ROOT, Layout
@@ -45,6 +46,23 @@ def test_stacks_of_a_facility_share_what_the_engine_reads_them_from(tmp_path: Pa
     assert all(getattr(pool, name) != getattr(layout, name) for name in own)
     assert pool.exists and layout.pools == ["gpu"] and not layout.of_pool("compute").exists
     assert set(layout.checkpoints()) == {"pooled", "pooled-gpu"}, "what `sweep` must not take for an orphan"
+
+
+@pytest.mark.parametrize("pool", [None, "gpu"])
+def test_a_stack_mends_its_own_files_and_its_history_and_no_other_stacks(tmp_path: Path, pool: str | None) -> None:
+    layout = _layout(tmp_path, cluster=[], gpu=[], old=[])
+    backend = layout.backend / ".pulumi"
+    half = {
+        stack: [f"stacks/metal-ipi/{stack}.json.1.tmp", f"history/metal-ipi/{stack}/{stack}-17.history.json.attrs"]
+        for stack in ("pooled", "pooled-gpu", "pooled-old")
+    }
+    for name in [name for names in half.values() for name in names]:
+        (backend / name).parent.mkdir(parents=True, exist_ok=True)
+        (backend / name).touch()
+    own = layout if pool is None else layout.of_pool(pool)
+    mend_backend(own)
+    left = {stack for stack, names in half.items() if all((backend / name).exists() for name in names)}
+    assert left == half.keys() - {own.stack} and not any((backend / name).exists() for name in half[own.stack])
 
 
 def test_pools_are_those_of_the_stack_file_and_those_that_are_left(tmp_path: Path) -> None:
