@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.stacks.answers import stack_file
-from tools import facility_stacks, stackfile
+from tools import commands, facility_stacks, stackfile
 from tools.automation import mend_backend
 from tools.errors import RunFailed, StackError
 from tools.facility_stacks import Pools
@@ -78,6 +78,20 @@ def test_a_machine_that_would_go_from_pool_to_pool_is_refused(tmp_path: Path) ->
     layout = _layout(tmp_path, cluster=[], old=["pooled-worker-20"])
     with pytest.raises(StackError, match="pooled-worker-20 of pool 'old' would go to pool 'gpu'"):
         facility_stacks.pools_of(layout, _document())
+
+
+def test_a_facility_goes_down_whatever_the_stack_file_says_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, ran = _layout(tmp_path, cluster=[], old=["pooled-worker-20"]), list[str | None]()
+    monkeypatch.setattr(commands, "_inner", lambda each, operation, *_, **__: ran.append(each.pool))
+    for workers in ({"pools": [{"name": "a", "first": -1, "count": 1}]}, stack_file("pooled")["workers"]):
+        with pytest.raises(StackError):
+            commands.operate(layout, _document(workers=workers), "up", is_lab=False)
+        assert not ran
+        commands.operate(layout, _document(workers=workers), "down", is_lab=False)
+        assert ran == ["old", None]
+        ran.clear()
 
 
 @pytest.mark.parametrize(("free", "at_once"), [(0, 1), (311, 1), (624, 2), (64_000, 2)])
