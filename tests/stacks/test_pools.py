@@ -131,6 +131,14 @@ def test_pools_that_cannot_be(workers: dict[str, Any], path: str, why: str) -> N
         ({"pools": {"cpu": {}}}, "platform.pools.cpu"),
         ({"pools": {"gpu": {"plan": "c3.large.arm64"}}}, "platform.pools.gpu.plan"),
         ({"pools": {"gpu": {"reservations": [_ID]}}}, "platform.pools.gpu.reservations"),
+        (
+            {"pools": {"gpu": {"reservations": ["next-available"]}}, "reservations": {"worker": [_ID]}},
+            "platform.pools.gpu.reservations",
+        ),
+        (
+            {"pools": {"gpu": {"reservations": [_ID, f"1{_ID[1:]}"]}}, "reservations": {"worker": [_ID]}},
+            "platform.pools.gpu.reservations[0]",
+        ),
     ],
 )
 def test_platforms_that_cannot_have_a_pool(platform: dict[str, Any], path: str) -> None:
