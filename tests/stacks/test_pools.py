@@ -148,6 +148,11 @@ def test_platforms_that_cannot_have_a_pool(platform: dict[str, Any], path: str) 
     assert [problem.path for problem in found] == [f"metal-ipi:{path}"]
 
 
+def test_all_workers_of_the_spot_market_may_be_in_pools() -> None:
+    platform = {**stack_file("lab")["platform"], "spot": {"maxPrice": 1.5}}
+    assert split(_parsed("lab", platform=platform, workers={"count": 0, "pools": [_GPU]}), "lab").pools["gpu"].machines
+
+
 def test_networks_of_metal_keep_a_large_facility_in_one_stack() -> None:
     networks = [{"name": "storage", "roles": ["worker"]}]
     whole = _parsed("lab", platform={**stack_file("lab")["platform"], "networks": networks}, workers={"count": 150})

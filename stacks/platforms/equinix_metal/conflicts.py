@@ -183,7 +183,7 @@ def _spot(settings: Settings, platform: EquinixMetal) -> Found:
     if spot is None:
         return
     price = f"{{maxPrice: {spot.max_price:g}}}"
-    if settings.workers.count == 0:
+    if not any(name.startswith("worker-") for name in settings.machines):
         yield (
             "platform.spot",
             price,
