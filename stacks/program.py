@@ -17,6 +17,7 @@ from metal_ipi.stacks import api_address, day_two, steps
 from metal_ipi.stacks.base import prepared
 from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
+from metal_ipi.stacks.installers import WITH_ETCD
 from metal_ipi.stacks.kinds import is_hub
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.pools.cluster import machines_of, pool_of
@@ -93,9 +94,7 @@ def declare(
     credentials = cluster_credentials(dns, base.assets)
 
     in_place = {node: [dns.records] for node in control_plane.machines} if not bootstrap else {}
-    control_plane_installed = steps.installation(
-        base, files, "control-plane-installation", control_plane, credentials, after=in_place
-    )
+    control_plane_installed = steps.installation(base, files, WITH_ETCD, control_plane, credentials, after=in_place)
     control_plane_checks = steps.pool_checks(
         base, "control-plane-checks", control_plane, control_plane_installed, bootstrap
     )

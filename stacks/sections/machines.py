@@ -12,13 +12,11 @@ from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _SIZES = (1, 2, 3, 4, 5)
-
-
 AUTOMATIC = "workers"
 """What the names of pools begin with that are made by themselves: `workers-100`."""
 MOST_WORKERS = 1000
 WORKERS_OF_A_STACK = 100
-"""So many workers a stack has at most where the settings do not say it."""
+"""How many workers a stack has at most where the settings do not say it."""
 
 
 class ControlPlane(Section):
@@ -32,7 +30,6 @@ class ControlPlane(Section):
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
     )
-
     labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
     taints: Taints = Field(default=(), description="taints of these machines' nodes, beside OpenShift's own")
 
