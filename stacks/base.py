@@ -27,7 +27,7 @@ from metal_ipi.stacks.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """What the steps work with that a pool's stack has as well."""
+    """What steps work with in each stack, that of a cluster or of a pool."""
 
     settings: Settings
     site: Facility

@@ -80,7 +80,8 @@ class Preflight(Section):
     )
     overrides: dict[Check, Reason] = Field(
         default_factory=dict[Check, Reason],
-        description="the same for good: name → reason, which the report tells and the state keeps",
+        description="checks whose errors are warnings for good: name → reason, which the report tells and the state"
+        " keeps",
     )
     hashed_mib: int = Field(
         default=64,
