@@ -1,4 +1,4 @@
-"""What resources wait for, told once.
+"""Outputs that say by themselves what they come from, and whether they are known.
 
 The state of a resource names all that its inputs come from, and once more for each input. Where one input says it, or
 what the resource depends on anyway, the others need not: the order in which things are made and deleted is the same.
@@ -6,7 +6,8 @@ what the resource depends on anyway, the others need not: the order in which thi
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+import asyncio
+from typing import Any, TypeVar, cast
 
 import pulumi
 
@@ -25,3 +26,14 @@ def coming_from(value: pulumi.Input[_T], *resources: pulumi.Resource) -> pulumi.
 
     same = pulumi.Output(told(), whole.future(with_unknowns=True), whole.is_known(), whole.is_secret())
     return cast("pulumi.Output[_T]", same)
+
+
+def not_known() -> pulumi.Output[Any]:
+    """What a preview does not know yet, though no resource makes it."""
+    return pulumi.Output(set[pulumi.Resource](), _done(None), _done(False))
+
+
+def _done(value: _T) -> asyncio.Future[_T]:
+    future: asyncio.Future[_T] = asyncio.Future()
+    future.set_result(value)
+    return future

@@ -27,7 +27,7 @@ from metal_ipi.stacks.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """What the steps work with that a pool's stack has as well."""
+    """What steps work with in each stack, that of a cluster or of a pool."""
 
     settings: Settings
     site: Facility
@@ -62,8 +62,8 @@ class Base:
 class ClusterBase(Base):
     """What the steps of a cluster's own stack work with."""
 
-    cluster: pulumi.Resource
-    """What lasts as long as the cluster: its keys."""
+    keys: ClusterKeys
+    """They last as long as the cluster."""
     assets: InstallAssets
 
 
@@ -90,12 +90,17 @@ class Providers:
         return pulumi.InvokeOptions(provider=self.ours.provider)
 
 
+def log_directory(settings: Settings) -> str:
+    """Where the running stack gathers logs of failed gates."""
+    return str(PROJECT / settings.install.log_directory / pulumi.get_stack())
+
+
 def access_of(settings: Settings, keys: Keys) -> Access:
     """How the nodes of a cluster of these keys are reached."""
     return Access(
         private_key=keys.private_key,
         host_key_seed=keys.host_key_seed,
-        log_directory=str(PROJECT / settings.install.log_directory / pulumi.get_stack()),
+        log_directory=log_directory(settings),
         host_key_type=settings.install.key_type,
     )
 
@@ -132,7 +137,6 @@ def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None)
         components=components,
         invoke=provider.invoke,
         keys=keys,
-        cluster=keys,
         access=access_of(settings, keys),
         assets=made,
         worker_pointer=made.worker_pointer,

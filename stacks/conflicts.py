@@ -229,16 +229,19 @@ def _platform(settings: Settings) -> Found:
                 f"it is in none of the machines' networks ({', '.join(map(str, networks))}), as the installer wants it",
                 "give a free address of one",
             )
-    enabled = settings.install_config.capabilities
-    if enabled is not None and enabled.baseline_capability_set == "None":
-        for name in ("baremetal", "MachineAPI"):
-            if name not in enabled.additional_enabled_capabilities:
-                yield (
-                    "installConfig.capabilities",
-                    ", ".join(enabled.additional_enabled_capabilities) or "None",
-                    f"OpenShift's platform baremetal needs the capability {name}",
-                    "add it to additionalEnabledCapabilities",
-                )
+    yield from _capabilities(settings, "OpenShift's platform baremetal", "baremetal", "MachineAPI")
+
+
+def _capabilities(settings: Settings, what: str, *needed: str) -> Found:
+    given = settings.install_config.capabilities
+    for name in needed:
+        if given is not None and settings.lacks(name):
+            yield (
+                "installConfig.capabilities",
+                ", ".join(given.additional_enabled_capabilities) or given.baseline_capability_set,
+                f"{what} needs the capability {name}",
+                "add it to additionalEnabledCapabilities",
+            )
 
 
 def _external(settings: Settings) -> Found:
@@ -255,6 +258,7 @@ def _external(settings: Settings) -> Found:
     for why, so in others.items():
         if so:
             yield path, external.platform_name, why, "remove it, or change that"
+    yield from _capabilities(settings, path, "CloudCredential")
     if not external.cloud_controller_manager:
         return
     path = f"{path}.cloudControllerManager"
@@ -266,16 +270,7 @@ def _external(settings: Settings) -> Found:
             " metal-ipi brings no cloud controller manager that takes it away",
             "give its manifests in install.manifests, or leave this out",
         )
-    enabled = config.capabilities
-    if enabled is None or enabled.baseline_capability_set != "None":
-        return
-    if "CloudControllerManager" not in enabled.additional_enabled_capabilities:
-        yield (
-            "installConfig.capabilities",
-            ", ".join(enabled.additional_enabled_capabilities) or "None",
-            f"{path} needs the capability CloudControllerManager",
-            "add it to additionalEnabledCapabilities",
-        )
+    yield from _capabilities(settings, path, "CloudControllerManager")
 
 
 def _service_addresses(settings: Settings) -> Found:

@@ -43,14 +43,11 @@ def _catalog(settings: Settings) -> Found:
 
 
 def _capabilities(settings: Settings) -> Found:
-    """Of a cluster that begins with none, only what is named is there."""
     given = settings.install_config.capabilities
-    if given is None or given.baseline_capability_set != "None":
-        return
     operators = ("OperatorLifecycleManager", "marketplace") if dict(_catalogs(settings)) else ()
     registry = ("ImageRegistry",) if settings.day_two.registry is not None else ()
     for name in (*operators, *registry):
-        if name not in given.additional_enabled_capabilities:
+        if given is not None and settings.lacks(name):
             yield (
                 "installConfig.capabilities.additionalEnabledCapabilities",
                 ", ".join(given.additional_enabled_capabilities) or "(none)",

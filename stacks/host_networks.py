@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import pulumi
 
 from metal_ipi.components.boot.host_network import PROGRAM, HostNetwork, HostNetworkError, Keyfiles, keyfiles
 from metal_ipi.components.machines.node import Node
+from metal_ipi.components.waiting import not_known
 from metal_ipi.stacks.platforms.contract import Facility
-
-T = TypeVar("T")
 
 _REMEDY = "put it on PATH (package nmstate, or `cargo install nmstatectl`; `make` builds it where there is cargo)"
 
@@ -31,14 +28,8 @@ class HostNetworks:
     def of(self, node: Node, network: HostNetwork | None) -> pulumi.Output[Keyfiles | None]:
         """A machine's keyfiles; None where DHCP or a static network tells it its network."""
         if network is not None and not self.asked:
-            return pulumi.Output(set(), _known_to_be(None), _known_to_be(False))
+            return not_known()
         return pulumi.Output.from_input(self.made.get(node))
-
-
-def _known_to_be(value: T) -> asyncio.Future[T]:
-    found: asyncio.Future[T] = asyncio.Future()
-    found.set_result(value)
-    return found
 
 
 def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:

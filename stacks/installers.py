@@ -33,8 +33,8 @@ from metal_ipi.provider.types import (
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.user_data import nearly_the_same, of_one, sources
 
-_WITH_ETCD = "control-plane-installation"
-"""Whom an arbiter takes turns with: etcd spares one of them at a time."""
+WITH_ETCD = "control-plane-installation"
+"""The machines of the control plane, with which an arbiter takes turns: etcd spares one of them at a time."""
 BOOTSTRAP_IGNITION = "bootstrap.ign"
 """The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
 
@@ -154,7 +154,7 @@ class Installers:
                 node,
                 machine,
                 prepared[node],
-                pool=_WITH_ETCD if pool.role == "arbiter" else name,
+                pool=WITH_ETCD if pool.role == "arbiter" else name,
                 members=members,
                 expected=expected[node],
                 credentials=credentials,
@@ -179,7 +179,7 @@ class Installers:
         settings, access, platform = self._settings, self._base.access, self._base.platform
         artifacts, system, rules = self._boot.artifacts, prepared.system, settings.reprovision
         own, delivered = settings.of_machine(node.name), platform.delivers_user_data
-        told = coming_from  # the machine and its files stand behind all else that there is
+        told = coming_from  # the resource waits for its machine and files, and these for all that its inputs come from
         bootstraps = settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0
         return InstallationArgs(
             platform=platform.kind,

@@ -193,6 +193,16 @@ class Settings(Section):
     def _roles(self) -> Mapping[str, ControlPlane | Arbiter | Workers]:
         return {"control-plane": self.control_plane, "arbiter": self.arbiter, "worker": self.workers}
 
+    @property
+    def minor(self) -> int:
+        """The 19 of release 4.19.0."""
+        return int(self.openshift_version.split(".")[1])
+
+    def lacks(self, capability: str) -> bool:
+        """Whether the cluster is made without one of OpenShift's optional parts."""
+        given = self.install_config.capabilities
+        return given is not None and given.lacks(capability, minor=self.minor)
+
     def of_machine(self, machine: str) -> OfMachine:
         """What the platform's section says of a machine (`worker-0`)."""
         return self.platform.of_machine(machine)

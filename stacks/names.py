@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from metal_ipi.components.machines.node import Node, Role
@@ -32,15 +31,14 @@ class Nodes:
     workers: tuple[Node, ...]
 
     @classmethod
-    def of(cls, settings: Settings, machines: Iterable[str] | None = None) -> Nodes:
-        """Those of these machines (`worker-0`); None: of all that the settings have. Names say the role, and are never
-        reused for another one."""
+    def of(cls, settings: Settings) -> Nodes:
+        """Names say the role, and are never reused for another one."""
 
         def node(name: str, role: Role) -> Node:
             hostname = f"{settings.cluster_name}-{name}"
             return Node(fqdn=settings.full(hostname), hostname=hostname, role=role)
 
-        names = settings.machines if machines is None else tuple(machines)
+        names = settings.machines
 
         def of(role: Role) -> tuple[Node, ...]:
             return tuple(node(name, role) for name in names if name.startswith(f"{role}-"))

@@ -17,6 +17,7 @@ from metal_ipi.stacks import api_address, day_two, steps
 from metal_ipi.stacks.base import prepared
 from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
+from metal_ipi.stacks.installers import WITH_ETCD
 from metal_ipi.stacks.kinds import is_hub
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.pools.cluster import machines_of, pool_of
@@ -93,9 +94,7 @@ def declare(
     credentials = cluster_credentials(dns, base.assets)
 
     in_place = {node: [dns.records] for node in control_plane.machines} if not bootstrap else {}
-    control_plane_installed = steps.installation(
-        base, files, "control-plane-installation", control_plane, credentials, after=in_place
-    )
+    control_plane_installed = steps.installation(base, files, WITH_ETCD, control_plane, credentials, after=in_place)
     control_plane_checks = steps.pool_checks(
         base, "control-plane-checks", control_plane, control_plane_installed, bootstrap
     )
@@ -148,7 +147,7 @@ def declare(
         day_two.Complete(
             kubeconfig=base.assets.kubeconfig,
             credentials=credentials,
-            keys=base.cluster,
+            keys=base.keys,
             after=[complete, ready, *passed, *([marks] if marks else [])],
         ),
         base.components,
@@ -159,7 +158,7 @@ def declare(
         announcing=workers.machines or control_plane.machines,
         kubeconfig=base.assets.kubeconfig,
         after=[complete, ready, *reached, *passed],
-        cluster=base.cluster,
+        cluster=base.keys,
         opts=base.components,
     )
     nodes = [each.nodes for each in (control_plane_checks, arbiter_checks, worker_checks) if each is not None]

@@ -21,7 +21,7 @@ _GATE = "HighlyAvailableArbiter"
 def conflicts(settings: Settings) -> Found:
     """What no release, or not this one, has."""
     count, release = settings.control_plane.count, settings.openshift_version
-    if count > _EVERY_RELEASES and _minor(settings) < _MORE_SINCE:
+    if count > _EVERY_RELEASES and settings.minor < _MORE_SINCE:
         yield (
             "controlPlane.count",
             str(count),
@@ -57,7 +57,7 @@ def _arbiter(settings: Settings) -> Found:
             " and ingress",
             "set it to platform, and ingressAddress.type too",
         )
-    if _minor(settings) < _ARBITER_PREVIEWED:
+    if settings.minor < _ARBITER_PREVIEWED:
         yield (
             "openshiftVersion",
             settings.openshift_version,
@@ -78,13 +78,8 @@ def _arbiter(settings: Settings) -> Found:
 def _is_enabled(settings: Settings) -> bool:
     config = settings.install_config
     single = dict(gate.split("=") for gate in config.feature_gates)
-    by_default = _minor(settings) >= _ARBITER_SINCE or config.feature_set in (
+    by_default = settings.minor >= _ARBITER_SINCE or config.feature_set in (
         "TechPreviewNoUpgrade",
         "DevPreviewNoUpgrade",
     )
     return single[_GATE] == "true" if _GATE in single else by_default
-
-
-def _minor(settings: Settings) -> int:
-    """The 19 of 4.19.0."""
-    return int(settings.openshift_version.split(".")[1])

@@ -208,7 +208,7 @@ class UserData:
 def nearly_the_same(
     texts: pulumi.Output[Mapping[str, str]], seed: pulumi.Output[str], *, ephemeral: bool = False
 ) -> ArtifactsArgs:
-    """Files of machines, which differ by a few words: the state has one of them, and the words of the others."""
+    """Arguments for files that differ by a few words: the state has one of them, and the words of the others."""
     told = pulumi.Output.secret(texts).apply(alike)
     return ArtifactsArgs(
         files=told.apply(lambda found: found[0]),

@@ -222,10 +222,11 @@ def mend_backend(layout: Layout) -> None:
     Only while holding the stack's lock. The state itself is replaced atomically. Other stacks of the facility may be at
     work in the same backend.
     """
+    others = {layout.of_pool(pool).stack for pool in layout.pools}
     for file in (*layout.backend.rglob("*.tmp"), *layout.backend.rglob("*.attrs")):
+        # The file of a stack, or one in the folder of its history.
         names = {part.partition(".")[0] for part in file.relative_to(layout.backend).parts[1:]}
-        others = {name for name in names if name.startswith(f"{layout.cluster.stack}-")} - {layout.stack}
-        if not others and (layout.pool is None or layout.stack in names):
+        if layout.stack in names or (layout.pool is None and not others & names):
             file.unlink(missing_ok=True)
 
 

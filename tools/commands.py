@@ -93,7 +93,7 @@ def preview(layout: Layout, asked: Asked) -> None:
     if layout.exists:
         is_lab = stackfile.lab_machines(document) is not None
         with at_work(layout.lab.parent) if is_lab else contextlib.nullcontext():
-            _operate(layout, document, "preview", is_lab=is_lab)
+            operate(layout, document, "preview", is_lab=is_lab)
         return
     from tools.rehearsal import rehearse
     from tools.screen import Screen
@@ -137,12 +137,12 @@ def _look(operation: str, layout: Layout, asked: Asked) -> None:
     """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
-        _operate(layout, document, operation, is_lab=False)
+        operate(layout, document, operation, is_lab=False)
         return
     _check_settings(layout, document)
     with at_work(layout.lab.parent):
         _start_lab(layout, asked, document)
-        _operate(layout, document, operation, is_lab=True)
+        operate(layout, document, operation, is_lab=True)
 
 
 def hub(layout: Layout, asked: Asked) -> None:
@@ -192,7 +192,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     if operation == "up":
         nmstate.ensure(document)
     if stackfile.lab_machines(document) is None:
-        _operate(layout, document, operation, is_lab=False)
+        operate(layout, document, operation, is_lab=False)
         return
     hub = _hub_of(layout, document) if operation == "up" else None
     stacks = [layout] if hub is None else [hub, layout]
@@ -210,7 +210,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
             if hub is not None:
                 say(f"\nstack '{each.stack}'")
             its = document if each is layout else stackfile.read(each.stack_file)
-            _operate(each, its, operation, is_lab=True, made_of=(machines, installer))
+            operate(each, its, operation, is_lab=True, made_of=(machines, installer))
 
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
@@ -270,15 +270,15 @@ def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
         raise StackError(str(error)) from error
 
 
-def _operate(
+def operate(
     layout: Layout, document: stackfile.Tree, operation: str, *, is_lab: bool, made_of: tuple[str, str] | None = None
 ) -> None:
     """Run an operation on the stacks of a facility: the cluster's, then its pools' beside each other; `down` the other
     way round. What a state is `made_of`: machines and installer of the lab."""
-    pools = facility_stacks.pools_of(layout, document)
-    replace = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
-    there = {pool: pools.wanted.get(pool, ()) for pool in layout.pools}
-    gone = {pool: () for pool in pools.gone}
+    # These are of what was made, and go on where the stack file is wrong by now.
+    of_states = operation in ("down", "refresh", "sweep")
+    pools = facility_stacks.Pools() if of_states else facility_stacks.pools_of(layout, document)
+    anew = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
 
     with _stopping() as stopping:
 
@@ -286,19 +286,19 @@ def _operate(
             def run(each: Layout) -> None:
                 if stopping.asked:
                     raise RunFailed("it was not begun, for this was to stop")
-                _inner(each, operation, stopping, is_lab=is_lab, replace=replace.get(each.pool, ""))
+                _inner(each, operation, stopping, is_lab=is_lab, replace=anew.get(each.pool, ""))
 
             facility_stacks.beside(operation, layout, which, run)
 
         if operation == "down":
-            beside("down", there)
-        _inner(layout, operation, stopping, is_lab=is_lab, made_of=made_of, replace=replace.get(None, ""))
+            beside("down", facility_stacks.made(layout))
+        _inner(layout, operation, stopping, is_lab=is_lab, made_of=made_of, replace=anew.get(None, ""))
         if operation == "up":
-            beside("down", gone)
+            beside("down", dict.fromkeys(pools.gone, ()))
             beside("up", pools.wanted)
         elif operation == "refresh":
-            beside(operation, there)
-        elif operation not in {"down", "sweep"}:
+            beside(operation, facility_stacks.made(layout))
+        elif not of_states:
             for pool in pools.gone:
                 say(f"\npool {pool} is not in the stack file any more: `up` takes it down")
             for pool in pools.wanted:

@@ -50,11 +50,15 @@ def pools_of(layout: Layout, document: stackfile.Tree) -> Pools:
     return pools
 
 
+def made(layout: Layout) -> dict[str, tuple[str, ...]]:
+    """The pools whose stacks have a state, with the host names of their workers."""
+    return {pool: tuple(state_of(layout.of_pool(pool)).machines()) for pool in layout.pools}
+
+
 def _refuse_moves(layout: Layout, pools: Pools) -> None:
     """A worker that one pool has would be deleted there, and installed anew by another one."""
     owner = {name: pool for pool, names in pools.wanted.items() for name in names}
-    for pool in layout.pools:
-        there = state_of(layout.of_pool(pool)).machines()
+    for pool, there in made(layout).items():
         moved = [name for name in there if owner.get(name, pool) != pool]
         if moved:
             raise StackError(

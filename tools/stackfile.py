@@ -20,7 +20,7 @@ from tools.program import import_from
 
 NAMESPACE = "metal-ipi"
 _FEW = 100
-"""No facility of so few workers is split by itself."""
+"""No facility of so few workers is split by itself: `WORKERS_OF_A_STACK` of the settings, which take long to load."""
 REHEARSAL = "rehearsal"
 """Stands in for each secret in a preview that has no key to decrypt them."""
 

@@ -94,8 +94,8 @@ def role_of(tags: tuple[Any, ...]) -> str:
     return next((tag.removeprefix(ROLE_TAG) for tag in strings(list(tags)) if tag.startswith(ROLE_TAG)), "")
 
 
-def is_control_plane(resource: Resource) -> bool:
-    """Whether it is one that has etcd: ordered, or a server that was claimed, which is known by its name."""
+def has_etcd(resource: Resource) -> bool:
+    """Whether it is a machine with a member of etcd: ordered, or a server that was claimed, which its name tells."""
     if resource.type == DEVICE:
         return role_of(tuple(listed(resource.properties.get("tags")))) == CONTROL_PLANE
     named = re.search(rf"(^|-)({'|'.join(ETCD)})-\d+$", resource.text("hostname")) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .base import Given, Resource, Rule, strings
-from .machines import DEVICE, is_control_plane, is_formed
+from .machines import DEVICE, has_etcd, is_formed
 
 _STATEFUL = (
     "metal-ipi:index:ClusterKeys",
@@ -18,7 +18,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     if resource.protected:
         return
     stateful = resource.type in strings(RULE.parameter(given, "types"))
-    if stateful or (is_control_plane(resource) and not _may_be_ordered_again(resource, given)):
+    if stateful or (has_etcd(resource) and not _may_be_ordered_again(resource, given)):
         yield (
             f"{resource.name} is not protected, and what it holds cannot be made again: set `metal-ipi:protect` to"
             " true (in a program of your own: ResourceOptions(protect=True))"

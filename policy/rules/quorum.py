@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from .base import Found, Given, Resource, Rule, mapping, strings
-from .machines import DEVICE, ETCD, INSTALLATION, IRONIC, REDFISH, is_control_plane, is_formed
+from .machines import DEVICE, ETCD, INSTALLATION, IRONIC, REDFISH, has_etcd, is_formed
 
 _IDENTITY = {DEVICE: "created", REDFISH: "machineId", IRONIC: "machineId"}
 """Outputs that another machine has others of, and that no update changes."""
@@ -17,9 +17,7 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
     held = given.before()
     if not is_formed(held):
         return
-    before = [
-        each for each in held if is_control_plane(each) or (each.type == INSTALLATION and each.text("role") in ETCD)
-    ]
+    before = [each for each in held if has_etcd(each) or (each.type == INSTALLATION and each.text("role") in ETCD)]
     stay = {_machine(each) for each in resources if each.type in _IDENTITY}
     lost = {_hostname(each): each.urn for each in before if each.type in _IDENTITY and _machine(each) not in stay}
     again = {_hostname(each): each.urn for each in before if each.type == INSTALLATION and _is_other(each, after)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from metal_ipi.provider.forms import NodeName, one_of
+from metal_ipi.provider.forms import Anything, NodeName, one_of
 from metal_ipi.provider.given import Given, ListOf, MapOf, default
 from metal_ipi.provider.inputs import Inputs
 from metal_ipi.provider.resources.base import Resource
@@ -16,8 +16,8 @@ class TaintArgs(Inputs):
 
     key: str
     """Its key."""
-    value: str = ""
-    """Its value."""
+    value: Anything = ""
+    """Its value; a taint may have none."""
     effect: Annotated[str, one_of("NoSchedule", "PreferNoSchedule", "NoExecute")]
     """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
 
@@ -32,8 +32,8 @@ class NodeMarksOfNode(Inputs):
     """The node's name."""
     machine: Given[str | None] = default()
     """The platform's id of its machine: another one gets them anew."""
-    labels: MapOf[str] = default({})
-    """Key to value."""
+    labels: MapOf[Anything] = default({})
+    """Key to value, which may be empty."""
     taints: ListOf[TaintArgs] = default(())
     """Its taints; those of others stay."""
 

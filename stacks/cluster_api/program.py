@@ -10,9 +10,9 @@ import pulumi
 from metal_ipi.components.cluster_api.cluster import ManagedCluster, ManagedClusterArgs
 from metal_ipi.components.cluster_api.objects import Wanted
 from metal_ipi.provider.types import Provider, ProviderArgs
+from metal_ipi.stacks.base import log_directory
 from metal_ipi.stacks.cluster_api.settings import without_secrets
 from metal_ipi.stacks.sections.base import REHEARSAL
-from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import Settings
 
 
@@ -30,7 +30,7 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
             wanted=wanted(settings, public),
             secrets={path: str(value) for path, value in secrets.items()},
             timeout_seconds=_longest(settings),
-            log_directory=str(PROJECT / settings.install.log_directory / pulumi.get_stack()),
+            log_directory=log_directory(settings),
             protect=settings.protects,
         ),
         pulumi.ResourceOptions(providers=[provider]),

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pulumi
 
 from metal_ipi.components.install.previous_runs import has_output, machines_in
 from metal_ipi.components.machines.node import Node
+from metal_ipi.components.waiting import not_known
 from metal_ipi.provider.types import ClusterCredentials
 from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.pools.splitting import asks_state, cluster_of, of_pool
 from metal_ipi.stacks.pools.told import PUBLIC, SECRET
 from metal_ipi.stacks.settings import Settings
-
-Value = TypeVar("Value")
 
 
 class ClusterMissing(ValueError):
@@ -151,8 +149,8 @@ class ReferencedCluster:
 
     def _output(self, name: str) -> pulumi.Output[Any]:
         if self.reference is None:
-            return _unknown()
-        return self.reference.get_output(name).apply(lambda found: _unknown() if found is None else found)
+            return not_known()
+        return self.reference.get_output(name).apply(lambda found: not_known() if found is None else found)
 
 
 def _full(stack: str) -> str:
@@ -165,14 +163,3 @@ def _missing(stack: str, why: str) -> str:
         f"bring it up first, to its end, with the same settings: `make up STACK={stack}`, or"
         f" `pulumi up --stack {stack}`"
     )
-
-
-def _unknown() -> pulumi.Output[Any]:
-    """What is not known before the cluster's stack is up."""
-
-    def done(value: Value) -> asyncio.Future[Value]:
-        future = asyncio.get_event_loop().create_future()
-        future.set_result(value)
-        return future
-
-    return pulumi.Output(done(set[pulumi.Resource]()), done(None), done(False), done(False))

@@ -25,11 +25,6 @@ class Split:
     """What each pool's stack has, by the pool's name."""
 
 
-def stack_of(cluster: str, pool: str) -> str:
-    """The name of a pool's stack; `cluster` is that of the cluster's."""
-    return f"{cluster}-{pool}"
-
-
 def cluster_of(stack: str, pool: str) -> str:
     """The name of the cluster's stack; `stack` is that of a pool's. Raises SettingsError."""
     cluster = stack.removesuffix(f"-{pool}")
@@ -59,8 +54,9 @@ def split(settings: Settings, stack: str, there: AbstractSet[str] = frozenset())
     members = {name: settings.of_pool(pool) for name, pool in pools.items()}
     away = frozenset(machine for machines in members.values() for machine in machines)
     prefix = f"{settings.cluster_name}-"
-    if moved := sorted({each for each in away if prefix + each in there}, key=_number):
-        path, value = ("workers.pools", "{...}") if settings.workers.per_stack is None else _per_stack(settings)
+    if moved := sorted((each for each in away if prefix + each in there), key=_number):
+        per = settings.workers.per_stack
+        path, value = ("workers.pools", "{...}") if per is None else ("workers.perStack", str(per))
         raise _error(
             stack,
             path,
@@ -160,10 +156,5 @@ def _few(machines: Sequence[str]) -> str:
     return f"{machines[0]} to {machines[-1]} ({len(machines)})" if len(machines) > 1 else machines[0]
 
 
-def _per_stack(settings: Settings) -> tuple[str, str]:
-    return "workers.perStack", str(settings.workers.per_stack)
-
-
-def _error(stack: str, *problem: str) -> SettingsError:
-    path, value, why, remedy = problem
+def _error(stack: str, path: str, value: str, why: str, remedy: str) -> SettingsError:
     return SettingsError(stack, problems_of(iter([(path, value, why, remedy)])))

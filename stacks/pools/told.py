@@ -23,8 +23,8 @@ def told(
     control_plane: Mapping[Node, LastingMachine],
     installation: PoolInstallation | None,
 ) -> dict[str, pulumi.Input[Any]]:
-    """The outputs. Of control plane machines also what they run: one that is installed again has forgotten whom it lets
-    in."""
+    """The outputs. They say what each control plane machine runs: one that was installed again has forgotten whom it
+    lets in, and pools tell it again."""
     generations = installation.generations if installation else {}
     return {
         PUBLIC: {

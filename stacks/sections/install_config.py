@@ -24,6 +24,9 @@ _ACCOUNT = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*")
 _REPOSITORY = re.compile(r"(?=.{1,255}$)(?P<host>[A-Za-z0-9.-]+(:[0-9]{1,5})?)(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*")
 _CAPABILITY = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 _SET = re.compile(r"None|vCurrent|v4\.(1[1-9]|[2-9][0-9])")
+_OPTIONAL_SINCE = dict(ImageRegistry=14, OperatorLifecycleManager=15, CloudCredential=15, CloudControllerManager=16)
+"""The first 4.x that can leave a part out. Sets of earlier releases do not have it. Parts that are not named here are
+in all sets but None (openshift/api, config/v1/types_cluster_version.go)."""
 
 
 def _repository(value: str) -> str:
@@ -143,6 +146,13 @@ class Capabilities(Section):
             if not _CAPABILITY.fullmatch(each):
                 raise wrong(f"{each!r} is no name of a capability", "give e.g. NodeTuning")
         return value
+
+    def lacks(self, name: str, *, minor: int) -> bool:
+        """Whether a cluster of release 4.`minor` is made without a part."""
+        found = self.baseline_capability_set
+        if name in self.additional_enabled_capabilities or found == "vCurrent":
+            return False
+        return found == "None" or int(found.removeprefix("v4.")) < _OPTIONAL_SINCE.get(name, 0) <= minor
 
 
 class External(Section):

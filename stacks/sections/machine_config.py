@@ -45,7 +45,7 @@ class Tang(Section):
 class DiskEncryption(Section):
     """Root file systems on encrypted volumes, which nodes open by themselves."""
 
-    roles: Roles | None = Field(default=None, description="whose; not set: all machines'")
+    roles: Roles | None = Field(default=None, description="the roles whose disks are encrypted; not set: all")
     tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
     tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open it")
     threshold: int = Field(default=1, ge=1, le=100, description="how many of these it takes")
@@ -72,7 +72,7 @@ class DiskEncryption(Section):
 class ContainerStorage(Section):
     """A disk of its own for images and containers (/var/lib/containers)."""
 
-    roles: Roles | None = Field(default=None, description="whose; not set: all machines'")
+    roles: Roles | None = Field(default=None, description="the roles whose machines have it; not set: all")
     device: StableDevice = Field(
         description="the disk: a path below /dev/disk/by-id or /dev/disk/by-path that all these nodes have; it must be"
         " empty (boot.install.wipeDisks), for Ignition takes no other"

@@ -12,13 +12,11 @@ from metal_ipi.stacks.sections.kernel_arguments import KernelArguments
 from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _SIZES = (1, 2, 3, 4, 5)
-
-
 AUTOMATIC = "workers"
 """What the names of pools begin with that are made by themselves: `workers-100`."""
 MOST_WORKERS = 1000
 WORKERS_OF_A_STACK = 100
-"""So many workers a stack has at most where the settings do not say it."""
+"""How many workers a stack has at most where the settings do not say it."""
 
 
 class ControlPlane(Section):
@@ -32,7 +30,6 @@ class ControlPlane(Section):
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
     )
-
     labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
     taints: Taints = Field(default=(), description="taints of these machines' nodes, beside OpenShift's own")
 
@@ -69,14 +66,14 @@ class WorkerPool(Section):
     first: int = Field(
         ge=0,
         le=9 * MOST_WORKERS,
-        description="the number of its first worker, 0 to 9000: with 100 that is worker-100. Numbers never move, so"
-        " give each pool a range with room to grow",
+        description="the number of its first worker, 0 to 9000: with 100 that is worker-100. A worker keeps its number,"
+        " so leave each pool room to grow",
     )
     count: int = Field(
         ge=1,
         le=MOST_WORKERS,
-        description="how many numbers from `first` on are its, 1 to 1000. Of listed servers it has those of these"
-        " numbers",
+        description="how many numbers it has, from `first` on, 1 to 1000. Where servers are listed, it has those with"
+        " these numbers",
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of its workers, after those of workers.kernelArguments"
@@ -111,8 +108,9 @@ class Workers(Section):
         default=None,
         ge=0,
         le=MOST_WORKERS,
-        description="how many of `count` one stack has, 0 to 1000: what is beyond is split into pools by itself. 0: the"
-        f" cluster's stack has all; not set: {WORKERS_OF_A_STACK}, and a stack that has more already keeps all",
+        description="how many of `count` one stack has, 0 to 1000: further workers are in pools that are made by"
+        f" themselves. 0: the cluster's stack has all; not set: {WORKERS_OF_A_STACK}, and a stack that has more already"
+        " keeps all",
     )
 
 

@@ -11,6 +11,7 @@ from metal_ipi.provider.installation.nodes import Cluster, Unreachable
 from metal_ipi.provider.node_marks import NodeMarks, patch
 from metal_ipi.provider.resource import Context
 from metal_ipi.provider.status import NoLog, Status
+from metal_ipi.provider.types import NodeMarksOfNode
 
 _TAINT = {"key": "a", "value": "x", "effect": "NoSchedule"}
 _OTHERS = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -50,6 +51,15 @@ def test_only_what_is_named_is_changed(
     node: dict[str, Any], before: dict[str, Any], wanted: dict[str, Any], change: dict[str, Any]
 ) -> None:
     assert patch(node, before, wanted) == change
+
+
+def test_labels_and_taints_may_have_no_value() -> None:
+    """As `node-role.kubernetes.io/infra`."""
+    node = {"name": "w.test", "labels": {"x": ""}, "taints": [{**_TAINT, "value": ""}]}
+    assert NodeMarksOfNode.problems(node) == []
+    assert [each.path for each in NodeMarksOfNode.problems({**node, "taints": [{**_TAINT, "key": ""}]})] == [
+        "taints[0].key"
+    ]
 
 
 async def test_drift_is_read_and_a_node_that_is_gone_has_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

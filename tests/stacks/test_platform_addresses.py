@@ -170,10 +170,14 @@ _EXTERNAL = {"installConfig": {"platform": {"external": {"platformName": "acme"}
         (_BOTH, "installConfig.platform.external", "makes it platform baremetal"),
         ({"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
          "installConfig.platform.external", "a single node that bootstraps itself"),
-        ({"install__manifests": ["stacks"], "installConfig": {
+        *(({"install__manifests": ["stacks"], "installConfig": {
             "platform": {"external": {"cloudControllerManager": "External"}},
-            "capabilities": {"baselineCapabilitySet": "None"}}},
-         "installConfig.capabilities", "needs the capability CloudControllerManager"),
+            "capabilities": {"baselineCapabilitySet": capabilities,
+                             "additionalEnabledCapabilities": ["CloudCredential"]}}},
+           "installConfig.capabilities", "needs the capability CloudControllerManager")
+          for capabilities in ("None", "v4.15")),
+        ({"installConfig": {**_EXTERNAL["installConfig"], "capabilities": {"baselineCapabilitySet": "v4.14"}}},
+         "installConfig.capabilities", "needs the capability CloudCredential"),
     ],
 )  # fmt: skip
 def test_what_platform_external_cannot_be_with_is_refused(changes: Any, path: str, why: str) -> None:

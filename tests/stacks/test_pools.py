@@ -131,6 +131,14 @@ def test_pools_that_cannot_be(workers: dict[str, Any], path: str, why: str) -> N
         ({"pools": {"cpu": {}}}, "platform.pools.cpu"),
         ({"pools": {"gpu": {"plan": "c3.large.arm64"}}}, "platform.pools.gpu.plan"),
         ({"pools": {"gpu": {"reservations": [_ID]}}}, "platform.pools.gpu.reservations"),
+        (
+            {"pools": {"gpu": {"reservations": ["next-available"]}}, "reservations": {"worker": [_ID]}},
+            "platform.pools.gpu.reservations",
+        ),
+        (
+            {"pools": {"gpu": {"reservations": [_ID, f"1{_ID[1:]}"]}}, "reservations": {"worker": [_ID]}},
+            "platform.pools.gpu.reservations[0]",
+        ),
     ],
 )
 def test_platforms_that_cannot_have_a_pool(platform: dict[str, Any], path: str) -> None:
@@ -138,6 +146,11 @@ def test_platforms_that_cannot_have_a_pool(platform: dict[str, Any], path: str) 
     tree = {name: value for name, value in tree.items() if value != []}
     found = problems(settings(platform=tree, workers={"count": 1, "pools": [_GPU]}))
     assert [problem.path for problem in found] == [f"metal-ipi:{path}"]
+
+
+def test_all_workers_of_the_spot_market_may_be_in_pools() -> None:
+    platform = {**stack_file("lab")["platform"], "spot": {"maxPrice": 1.5}}
+    assert split(_parsed("lab", platform=platform, workers={"count": 0, "pools": [_GPU]}), "lab").pools["gpu"].machines
 
 
 def test_networks_of_metal_keep_a_large_facility_in_one_stack() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.stacks.answers import stack_file
-from tools import facility_stacks, stackfile
+from tools import commands, facility_stacks, stackfile
+from tools.automation import mend_backend
 from tools.errors import RunFailed, StackError
 from tools.facility_stacks import Pools
 from tools.layout import ROOT, Layout
@@ -47,6 +48,23 @@ def test_stacks_of_a_facility_share_what_the_engine_reads_them_from(tmp_path: Pa
     assert set(layout.checkpoints()) == {"pooled", "pooled-gpu"}, "what `sweep` must not take for an orphan"
 
 
+@pytest.mark.parametrize("pool", [None, "gpu"])
+def test_a_stack_mends_its_own_files_and_its_history_and_no_other_stacks(tmp_path: Path, pool: str | None) -> None:
+    layout = _layout(tmp_path, cluster=[], gpu=[], old=[])
+    backend = layout.backend / ".pulumi"
+    half = {
+        stack: [f"stacks/metal-ipi/{stack}.json.1.tmp", f"history/metal-ipi/{stack}/{stack}-17.history.json.attrs"]
+        for stack in ("pooled", "pooled-gpu", "pooled-old")
+    }
+    for name in [name for names in half.values() for name in names]:
+        (backend / name).parent.mkdir(parents=True, exist_ok=True)
+        (backend / name).touch()
+    own = layout if pool is None else layout.of_pool(pool)
+    mend_backend(own)
+    left = {stack for stack, names in half.items() if all((backend / name).exists() for name in names)}
+    assert left == half.keys() - {own.stack} and not any((backend / name).exists() for name in half[own.stack])
+
+
 def test_pools_are_those_of_the_stack_file_and_those_that_are_left(tmp_path: Path) -> None:
     layout = _layout(tmp_path, cluster=["pooled-worker-0"], gpu=["pooled-worker-20"], old=["pooled-worker-90"])
     found = facility_stacks.pools_of(layout, _document())
@@ -60,6 +78,20 @@ def test_a_machine_that_would_go_from_pool_to_pool_is_refused(tmp_path: Path) ->
     layout = _layout(tmp_path, cluster=[], old=["pooled-worker-20"])
     with pytest.raises(StackError, match="pooled-worker-20 of pool 'old' would go to pool 'gpu'"):
         facility_stacks.pools_of(layout, _document())
+
+
+def test_a_facility_goes_down_whatever_the_stack_file_says_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, ran = _layout(tmp_path, cluster=[], old=["pooled-worker-20"]), list[str | None]()
+    monkeypatch.setattr(commands, "_inner", lambda each, operation, *_, **__: ran.append(each.pool))
+    for workers in ({"pools": [{"name": "a", "first": -1, "count": 1}]}, stack_file("pooled")["workers"]):
+        with pytest.raises(StackError):
+            commands.operate(layout, _document(workers=workers), "up", is_lab=False)
+        assert not ran
+        commands.operate(layout, _document(workers=workers), "down", is_lab=False)
+        assert ran == ["old", None]
+        ran.clear()
 
 
 @pytest.mark.parametrize(("free", "at_once"), [(0, 1), (311, 1), (624, 2), (64_000, 2)])

@@ -464,6 +464,14 @@ def test_hosts_without_a_role_get_one_that_wants_hosts(imported: Any) -> None:
     assert names == ["control-plane-0", "control-plane-1", "worker-0", "control-plane-2"]
 
 
+@pytest.mark.parametrize(("arbiter", "third"), [({"name": "arbiter"}, "worker-0"), ({"replicas": 1}, "arbiter-0")])
+def test_an_arbiter_that_says_no_number_is_none_as_for_the_installer(arbiter: Any, third: str, imported: Any) -> None:
+    hosts = [{key: value for key, value in _host(number).items() if key != "role"} for number in range(3)]
+    taking: Taking = imported(_config(*hosts, controlPlane={"replicas": 2}, arbiter=arbiter))
+    names = [server["name"] for server in taking.settings["platform"]["servers"]]
+    assert names == ["control-plane-0", "control-plane-1", third]
+
+
 def test_accounts_and_boot_methods_that_differ_stand_with_their_servers(imported: Any) -> None:
     other = _host(1, "worker", bmc={**_bmc("redfish-virtualmedia://10.0.0.12"), "username": "other"})
     taking: Taking = imported(_config(_host(), other))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tools.importing.taking import Place, Taking
 
 _DEFAULT_REPLICAS = 3
-"""Of a pool that says nothing (openshift/installer, pkg/types/defaults/machinepools.go)."""
+"""Of a pool that says nothing; an arbiter's has none then (openshift/installer, pkg/types/defaults/machinepools.go)."""
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 _NO_IPV4 = "clusters of IPv6 alone are not supported"
 # What the installer's MachineConfig for it has (pkg/asset/machines/machineconfig/hyperthreading.go).
@@ -100,13 +100,10 @@ def _given(place: Place, *names: str) -> Place | None:
 
 def _pools(taking: Taking, install: Place) -> Sizes:
     """All roles; what other pools say is left for `Taking.rest` to tell."""
-    control, arbiter, compute = (
-        install.below("controlPlane"),
-        install.below("arbiter"),
-        install.below("compute").items,
-    )
+    compute = install.below("compute").items
     workers = next((pool for pool in compute if pool.below("name").text in ("", "worker")), None)
-    pools = {"controlPlane": control, "arbiter": arbiter, **({} if workers is None else {"workers": workers})}
+    pools = {"controlPlane": install.below("controlPlane"), "arbiter": install.below("arbiter")}
+    pools |= {} if workers is None else {"workers": workers}
     architectures: list[str] = []
     for section, pool in pools.items():
         place, threads = pool.below("architecture"), pool.below("hyperthreading")
@@ -126,7 +123,7 @@ def _pools(taking: Taking, install: Place) -> Sizes:
     count = {section: place.value for section, place in counts.items() if place.value is not None}
     return Sizes(
         control_plane=count.get("controlPlane", _DEFAULT_REPLICAS),
-        arbiters=count.get("arbiter", _DEFAULT_REPLICAS if arbiter.value else 0),
+        arbiters=count.get("arbiter", 0),
         workers=count.get("workers", _DEFAULT_REPLICAS),
         places={section: place for section, place in counts.items() if place.value is not None},
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from metal_ipi.provider.types import ANY, NEXT_AVAILABLE
@@ -95,72 +97,85 @@ def _plans(settings: Settings, platform: EquinixMetal) -> Found:
             )
 
 
-def _reservations(settings: Settings, platform: EquinixMetal) -> Found:
+@dataclass(frozen=True, kw_only=True)
+class _Reserved:
+    """The reserved servers of a role, or of a pool of workers."""
+
+    path: str
+    ids: tuple[str, ...]
+    plan: str
+    count: int
+    """How many machines there are."""
+    whose: str
+    """The same in words."""
+
+
+def _reserved(settings: Settings, platform: EquinixMetal) -> Iterator[_Reserved]:
     paths = {"bootstrap": "bootstrap", "control-plane": "controlPlane", "worker": "worker"}
     counts = {"bootstrap": 1, "control-plane": settings.control_plane.count, "worker": settings.workers.count}
     plans = platform.plans(settings.boot.architecture)
-    named = {
-        role: name for role, name in paths.items() if platform.reservations.of(role) not in ((), (NEXT_AVAILABLE,))
-    }
-    seen: dict[str, str] = {}
     for role, name in paths.items():
-        found = platform.reservations.of(role)
-        if not found:
-            continue
-        if found == (NEXT_AVAILABLE,):
-            for other, listed in named.items():
-                if plans[other] == plans[role]:
+        yield _Reserved(
+            path=f"platform.reservations.{name}",
+            ids=platform.reservations.of(role),
+            plan=plans[role],
+            count=counts[role],
+            whose=f"there are {counts[role]} machines of this role",
+        )
+    sizes = {pool.name: pool.count for pool in settings.workers.pools}
+    for name, pool in platform.pools.items():
+        if name in sizes:
+            yield _Reserved(
+                path=f"platform.pools.{name}.reservations",
+                ids=pool.reservations,
+                plan=pool.plan or plans["worker"],
+                count=sizes[name],
+                whose=f"the pool has {sizes[name]} workers",
+            )
+
+
+def _reservations(settings: Settings, platform: EquinixMetal) -> Found:
+    reserved = [each for each in _reserved(settings, platform) if each.ids]
+    named = [each for each in reserved if each.ids != (NEXT_AVAILABLE,)]
+    seen: dict[str, str] = {}
+    for each in reserved:
+        if each not in named:
+            for other in named:
+                if other.plan == each.plan:
                     yield (
-                        f"platform.reservations.{name}",
+                        each.path,
                         NEXT_AVAILABLE,
-                        f"it could take a server that platform.reservations.{listed} names: both are {plans[role]}",
+                        f"it could take a server that {other.path} names: both are {each.plan}",
                         f"give ids to both, or {NEXT_AVAILABLE}",
                     )
             continue
-        if len(found) < counts[role]:
+        if len(each.ids) < each.count:
             yield (
-                f"platform.reservations.{name}",
-                f"{len(found)} ids",
-                f"there are {counts[role]} machines of this role, and a reservation is one server",
+                each.path,
+                f"{len(each.ids)} ids",
+                f"{each.whose}, and a reservation is one server",
                 f"name as many, or {NEXT_AVAILABLE}",
             )
-        for index, reservation in enumerate(found):
-            path = f"platform.reservations.{name}" + ("" if role == "bootstrap" else f"[{index}]")
+        for index, reservation in enumerate(each.ids):
+            path = each.path + ("" if each.path.endswith(".bootstrap") else f"[{index}]")
             if reservation in seen:
-                yield (
-                    path,
-                    reservation,
-                    f"{seen[reservation]} is the same",
-                    "give each machine a reservation of its own",
-                )
+                why = f"{seen[reservation]} is the same"
+                yield path, reservation, why, "give each machine a reservation of its own"
             seen.setdefault(reservation, path)
 
 
 def _pools(settings: Settings, platform: EquinixMetal) -> Found:
-    counts = {pool.name: pool.count for pool in settings.workers.pools}
-    roles = {"bootstrap": "bootstrap", "control-plane": "controlPlane", "worker": "worker"}
-    seen = {
-        each: f"platform.reservations.{name}" for role, name in roles.items() for each in platform.reservations.of(role)
-    }
+    names = {pool.name for pool in settings.workers.pools}
     for name, pool in platform.pools.items():
-        path = f"platform.pools.{name}.reservations"
-        for index, reservation in enumerate(pool.reservations):
-            if reservation != NEXT_AVAILABLE and reservation in seen:
-                why = f"{seen[reservation]} is the same"
-                yield f"{path}[{index}]", reservation, why, "give each machine a reservation of its own"
-            seen.setdefault(reservation, f"{path}[{index}]")
         if pool.reservations and platform.spot is not None:
-            why = "workers come from the spot market (platform.spot), where nothing is reserved"
-            yield path, ", ".join(pool.reservations), why, "set one of them"
-        if name not in counts:
-            yield f"platform.pools.{name}", "{...}", "there is no such pool", f"name one of workers.pools, not {name}"
-        elif pool.reservations not in ((), (NEXT_AVAILABLE,)) and len(pool.reservations) < counts[name]:
             yield (
-                path,
-                f"{len(pool.reservations)} ids",
-                f"the pool has {counts[name]} workers, and a reservation is one server",
-                f"name as many, or {NEXT_AVAILABLE}",
+                f"platform.pools.{name}.reservations",
+                ", ".join(pool.reservations),
+                "workers come from the spot market (platform.spot), where nothing is reserved",
+                "set one of them",
             )
+        if name not in names:
+            yield f"platform.pools.{name}", "{...}", "there is no such pool", f"name one of workers.pools, not {name}"
 
 
 def _spot(settings: Settings, platform: EquinixMetal) -> Found:
@@ -168,7 +183,7 @@ def _spot(settings: Settings, platform: EquinixMetal) -> Found:
     if spot is None:
         return
     price = f"{{maxPrice: {spot.max_price:g}}}"
-    if settings.workers.count == 0:
+    if not any(name.startswith("worker-") for name in settings.machines):
         yield (
             "platform.spot",
             price,

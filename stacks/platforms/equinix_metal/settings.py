@@ -239,7 +239,7 @@ class EquinixMetal(PlatformSection):
         default_factory=HardwareReservations, description="reserved servers to use, by role"
     )
     pools: dict[PoolName, MetalPool] = Field(
-        default_factory=dict, description="what the machines of pools are, by the names that workers.pools gives them"
+        default_factory=dict, description="plan and reserved servers of pools, by their names in workers.pools"
     )
     spot: Spot | None = Field(default=None, description="take workers from the spot market; not set: on demand")
     lifetime_hours: int | None = Field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -11,7 +11,6 @@ import pulumi
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import Plan
-from metal_ipi.stacks.platforms.contract import Keys
 from metal_ipi.stacks.platforms.ironic.component import component
 from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
 from metal_ipi.stacks.platforms.ironic.settings import CleanStep, DeployStep, Ironic, Server
@@ -70,13 +69,7 @@ class IronicFacility(ListedFacility[Ironic]):
         servers = (self.planned_server(each).model_copy(update={"ironic": each.name}) for each in self._section.servers)
         return self.planned(plan, boot, servers)
 
-    def component(
-        self,
-        keys: Keys,
-        after: Sequence[pulumi.Resource],
-        opts: pulumi.ResourceOptions,
-        shared: pulumi.Output[Mapping[str, Any]] | None = None,
-    ) -> Platform:
+    def _declare(self, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
+
+import pulumi
 
 from metal_ipi.components.boot.host_network import HostNetwork
 from metal_ipi.components.boot.network import StaticIpv6, StaticNetwork
 from metal_ipi.components.boot.stream import PxeArtifacts
+from metal_ipi.components.machines.contract import Platform
 from metal_ipi.components.machines.node import POOLS, Node
 from metal_ipi.provider.types import LIVE_ISO_FILE, BootFile, Plan, Server
 from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.names import Nodes
+from metal_ipi.stacks.platforms.contract import Keys
 from metal_ipi.stacks.platforms.listed import settings as listed
 from metal_ipi.stacks.platforms.listed.settings import ListedServers
 from metal_ipi.stacks.sections import nmstate
@@ -127,3 +131,17 @@ class ListedFacility(Generic[Section]):
         if vm is not None and self._settings.pool is None:
             asked.append(Server(name="bootstrap", role="bootstrap", live=True, memory_mib=vm.memory, cpus=vm.cpus))
         return plan.model_copy(update={"servers": tuple(asked), "boot": files})
+
+    def component(
+        self,
+        keys: Keys,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+        shared: pulumi.Output[Mapping[str, Any]] | None = None,
+    ) -> Platform:
+        # Nothing is ordered, so neither the cluster's keys nor what its own stack ordered with them are asked for.
+        return self._declare(after, opts)
+
+    def _declare(self, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+        """Declare the platform; arguments as for `component`."""
+        raise NotImplementedError

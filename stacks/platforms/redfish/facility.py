@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -10,7 +10,7 @@ import pulumi
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import Plan
-from metal_ipi.stacks.platforms.contract import FencedBy, Keys
+from metal_ipi.stacks.platforms.contract import FencedBy
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
 from metal_ipi.stacks.platforms.redfish.component import component
 from metal_ipi.stacks.platforms.redfish.conflicts import conflicts
@@ -68,11 +68,5 @@ class RedfishFacility(ListedFacility[Redfish]):
         servers = (self.planned_server(each).model_copy(update={"bmc": each.name}) for each in self._section.servers)
         return self.planned(plan, boot, servers)
 
-    def component(
-        self,
-        keys: Keys,
-        after: Sequence[pulumi.Resource],
-        opts: pulumi.ResourceOptions,
-        shared: pulumi.Output[Mapping[str, Any]] | None = None,
-    ) -> Platform:
+    def _declare(self, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
         return component(self._settings, self._section, after, opts)
