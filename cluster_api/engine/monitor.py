@@ -134,6 +134,8 @@ def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list
         return {name: await _known(value) for name, value in returned.items()}
 
     loop = asyncio.new_event_loop()
+    # Where a program fails, each output that depends on it fails as well; one exception is raised, and is enough.
+    loop.set_exception_handler(lambda _loop, context: _logger.debug(context["message"]))
     threads = ThreadPoolExecutor(max_workers=4)
     loop.set_default_executor(threads)
     try:

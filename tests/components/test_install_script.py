@@ -611,7 +611,8 @@ def test_nothing_is_written_before_somebody_has_looked_at_it(
         held.append((machine.status["device"], {disk.name: machine.digest(disk.name) for disk in _DISKS}))
         with (tmp_path / "run/metal-ipi/probe.lock").open("w") as lock:  # a probe of a run that is gone
             fcntl.flock(lock, fcntl.LOCK_EX)
-            machine.write("run/metal-ipi/verdict", verdict)
+            # Whole at once, as provider/installation/meeting.py writes it.
+            machine.write("run/metal-ipi/verdict.new", verdict).rename(tmp_path / "run/metal-ipi/verdict")
             while (tmp_path / "run/metal-ipi/verdict").exists():
                 time.sleep(0.05)
             time.sleep(1)

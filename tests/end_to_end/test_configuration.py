@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
 PROBLEMS = (
     "metal-ipi:baseDomain = Facility_Test",
-    "metal-ipi:controlPlane.count = 2",
+    "metal-ipi:controlPlane.count = 6",
     "metal-ipi:platform.metroo",
     "metal-ipi:workers.count = -1",
 )
@@ -26,7 +26,7 @@ PROBLEMS = (
 
 WRONG: dict[str, Any] = {
     "baseDomain": "Facility_Test",
-    "controlPlane": {"count": 2},
+    "controlPlane": {"count": 6},
     "workers": {"count": -1},
     "platform": {"metroo": "lb"},
 }

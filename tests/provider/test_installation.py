@@ -276,7 +276,7 @@ async def test_previews(site: Site) -> None:
         ({"members": ["other"]}, r"members must hold worker-0\.lab"),
         ({"maxUnavailable": 0}, "maxUnavailable must be"),
         ({"script": "#!ipxe\nboot\n"}, "script must be an iPXE script with a kernel"),
-        ({"role": "master"}, "role must be one of control-plane, worker"),
+        ({"role": "master"}, "role must be one of control-plane, arbiter, worker"),
         ({"live": {"kernel": {"url": "x", "sha256": "y"}}}, "live.kernel.url must be a URL"),
         ({"credentials": {"url": "http://x"}}, "credentials.url must be an https URL"),
         ({"scripts": "x"}, "scripts is not known; did you mean `script`"),
