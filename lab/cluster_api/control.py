@@ -6,6 +6,7 @@ import os
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from lab.network import enter, plan
 Report = Callable[[str], None]
 
 _READY_SECONDS = 180
+_TRIED = "/api/v1/namespaces/cert-manager-test"
+"""Where clusterctl tries out cert-manager, and which it deletes without waiting for that (clusterctl 1.12.2,
+cluster/cert_manager.go, waitForAPIReady)."""
 
 
 def folder(layout: Layout) -> Path:
@@ -63,12 +67,12 @@ def inside(layout: Layout, report: Report, given: Path | None) -> None:
         there = _inventory(client)
         if there.get("cluster-api") != cluster_api.version():
             core = ("--core", f"cluster-api:{cluster_api.version()}", "--bootstrap", "-", "--control-plane", "-")
-            _init(layout, core)
+            _init(layout, client, core)
         for each in (more := providers.listed(given) if given else []):
             if providers.label(each) in there:
                 _renew(layout, hub, client, each)
         if fresh := [each for each in more if providers.label(each) not in there]:
-            _init(layout, [f"--{providers.OPTIONS[each['type']]}={each['name']}" for each in fresh])
+            _init(layout, client, [f"--{providers.OPTIONS[each['type']]}={each['name']}" for each in fresh])
     names = "".join(f", {providers.label(each)}" for each in more)
     report(f"Cluster API {cluster_api.version()}{names} {'is' if there else 'was'} installed in the hub")
     report(f"clusterctl's configuration: {folder(layout) / 'clusterctl.yaml'}")
@@ -86,8 +90,17 @@ def _inventory(client: httpx.Client) -> dict[str, str]:
     return {each["metadata"]["name"]: each["version"] for each in answer.json()["items"]} if answer.is_success else {}
 
 
-def _init(layout: Layout, chosen: Sequence[str]) -> None:
-    """Have clusterctl install providers, and wait until they work."""
+def _init(layout: Layout, client: httpx.Client, chosen: Sequence[str]) -> None:
+    """Have clusterctl install providers, and wait until they work. Raises ServiceFailed.
+
+    One that begins while the namespace of the one before is being deleted takes it for there, and waits ten minutes to
+    make something in it.
+    """
+    end = time.monotonic() + _READY_SECONDS
+    while client.get(_TRIED).status_code != httpx.codes.NOT_FOUND:
+        if time.monotonic() > end:
+            raise ServiceFailed(f"{_TRIED} of a clusterctl init before is still there after {_READY_SECONDS} s")
+        time.sleep(0.2)
     _told(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
 
 
