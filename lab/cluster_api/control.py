@@ -97,7 +97,7 @@ def _init(layout: Layout, client: httpx.Client, chosen: Sequence[str]) -> None:
     make something in it.
     """
     end = time.monotonic() + _READY_SECONDS
-    while client.get(_TRIED).status_code != httpx.codes.NOT_FOUND:
+    while client.get(_TRIED).is_success:
         if time.monotonic() > end:
             raise ServiceFailed(f"{_TRIED} of a clusterctl init before is still there after {_READY_SECONDS} s")
         time.sleep(0.2)
