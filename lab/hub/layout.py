@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+from lab.errors import LabError
+
+_SOCKET_BYTES = 107
+"""The longest path of a socket (unix(7))."""
 
 
 class HubLayout:
@@ -39,7 +45,13 @@ class HubLayout:
         """Files that stand for settings of the system's kernel."""
 
     def make(self) -> None:
-        """Make the directories; repeating it changes nothing."""
+        """Make the directories; repeating it changes nothing. Raises LabError where their paths are too long."""
+        socket = self.kubelet / "pod-resources" / "kubelet.sock"
+        if len(os.fsencode(socket)) > _SOCKET_BYTES:
+            raise LabError(
+                f"the hub cannot be started: the kubelet's socket {socket} would have a path of more than"
+                f" {_SOCKET_BYTES} bytes, which Linux does not take: use a checkout in a directory with a shorter path"
+            )
         made = (self.pki, self.logs, self.containerd, self.kubelet, self.volumes, self.networks, self.tunables)
         for path in (self.root, *made):
             path.mkdir(exist_ok=True, mode=0o700)

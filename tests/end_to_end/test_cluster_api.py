@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
@@ -31,8 +30,8 @@ _KILLS = (
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Generator[Project]:
-    yield from copies(tmp_path, stack=_NAME)
+def project(tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
+    yield from copies(tmp_path_factory.mktemp("capi"), stack=_NAME)
 
 
 def _assert_there(project: Project) -> None:
@@ -55,7 +54,8 @@ def test_a_cluster_comes_and_goes(project: Project) -> None:
     told = project.make("up", seconds=_LONGEST).text
     assert "waiting for ControlPlaneInitialized: OpenShiftControlPlane capi7: Working: " in told
     _assert_there(project)
-    assert project.booted()["worker-0"][0] == project.booted()["worker-0"][1], "the live system, twice"
+    boots = project.booted()["server-3"]
+    assert boots[0] == boots[1], "the live system, twice"
     project.assert_unchanged("refresh", "up")
     project.assert_down()
 
