@@ -7,6 +7,7 @@
 #   KEEP_LAB  1: `down` leaves the lab running, for the next `up`
 #   BASE      the commit that `make preview-report` compares the work tree with (default: main)
 #   PICTURES  the URL that the report of `make preview-report` has its pictures from (default: beside it)
+#   HUBS      the hubs that `make fleet` asks: NAME=KUBECONFIG of each, separated by spaces
 #   POLICY    off: `up` and `preview` ask no policies
 #   SWEEP     delete: `make sweep` deletes what it lists of the stack OF, once CONFIRM says so; AGE (2h) chooses
 #   INSTALL_CONFIG, AGENT_CONFIG   the installer's files that `import` reads; OVERWRITE=1: over a stack file that is there
@@ -27,7 +28,7 @@ TOOLS = $(PY) -m tools
 WITH = --stack $(STACK) $(if $(MACHINES),--machines $(MACHINES)) $(if $(INSTALLER),--installer $(INSTALLER))
 
 .DEFAULT_GOAL := help
-.PHONY: help up down hub hub-down import preview preview-report topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
+.PHONY: help up down hub hub-down import preview preview-report fleet topology timeline preflight sweep refresh output kubeconfig setup test test-all conformance check quick lint bench docs clean
 
 help:
 	@echo 'make up | down | preview | preflight | sweep | refresh | output | kubeconfig | setup   STACK=$(STACK) MACHINES=...'
@@ -35,6 +36,7 @@ help:
 	@echo 'make import   INSTALL_CONFIG=... AGENT_CONFIG=... STACK=...'
 	@echo 'make topology | timeline   STACK=$(STACK) OUT=...'
 	@echo 'make preview-report   BASE=main'
+	@echo 'make fleet   HUBS="NAME=KUBECONFIG ..."'
 	@echo 'make test | test-all | conformance | check | bench | docs | clean'
 
 # Only what runs in the lab needs the lab's packages; a preview needs neither.
@@ -52,6 +54,10 @@ import: $(READY)
 # One Markdown file about every facility that a change touches, and pictures.
 preview-report: $(READY)
 	@$(TOOLS) preview-report $(if $(BASE),--base $(BASE)) $(if $(PICTURES),--pictures $(PICTURES))
+
+# One page and one picture of all clusters. Hubs are asked with what the Cluster API providers need.
+fleet: $(READY_LAB)
+	@$(TOOLS) fleet $(foreach hub,$(HUBS),--hub $(hub))
 
 setup: $(READY_LAB)
 	@$(TOOLS) setup $(WITH)

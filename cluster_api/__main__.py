@@ -1,4 +1,5 @@
-"""The providers: `python -m metal_ipi.cluster_api [--kubeconfig FILE] [--namespace NAME] [--metrics-port PORT]`.
+"""The providers: `python -m metal_ipi.cluster_api [--kubeconfig FILE] [--namespace NAME] [--metrics-port PORT]
+[--webhook-certificates DIR]`.
 
 One process for all three. Of several, the one that holds the Lease works; the others wait. It ends when it loses the
 Lease, and on SIGTERM.
@@ -13,11 +14,12 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 import kopf
 from prometheus_client import start_http_server
 
-from metal_ipi.cluster_api import metrics
+from metal_ipi.cluster_api import admission, metrics
 from metal_ipi.cluster_api.api import Api
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters
@@ -39,6 +41,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--metrics-port", type=int, default=8080, help="where Prometheus reads; 0: nowhere")
     parser.add_argument("--metrics-address", default="0.0.0.0", help="the address of that")  # noqa: S104 - in a pod
+    parser.add_argument(
+        "--webhook-certificates", type=Path, help="a folder with tls.crt and tls.key of the webhook; not set: none"
+    )
+    parser.add_argument("--webhook-port", type=int, default=9443, help="where the API server asks")
+    parser.add_argument("--webhook-address", help="the address of that; not set: all")
     given = parser.parse_args()
     if not 5 <= given.lease_seconds <= 300:
         parser.error(f"--lease-seconds {given.lease_seconds}: give 5 to 300")
@@ -54,13 +61,16 @@ async def _run(arguments: argparse.Namespace) -> int:
     metrics.register(clusters)
     if arguments.metrics_port:
         start_http_server(arguments.metrics_port, addr=arguments.metrics_address)
+    webhook = asyncio.ensure_future(_webhook(api, arguments))
     stopping = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopping.set)
     leader = Leader(api, arguments.namespace, seconds=arguments.lease_seconds)
     ended = asyncio.ensure_future(stopping.wait())
     acquired = asyncio.ensure_future(leader.acquire())
-    await asyncio.wait({ended, acquired}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({ended, acquired, webhook}, return_when=asyncio.FIRST_COMPLETED)
+    if webhook.done():  # it ends by an error only
+        await webhook
     if not acquired.done():
         acquired.cancel()
         return 0
@@ -75,7 +85,7 @@ async def _run(arguments: argparse.Namespace) -> int:
             vault=None,
         )
     )
-    await asyncio.wait({ended, held, working}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({ended, held, working, webhook}, return_when=asyncio.FIRST_COMPLETED)
     await _abandon(clusters)
     if held.done():  # another process begins in a moment: what did not end by now ends with this one
         os._exit(_LOST)
@@ -86,6 +96,16 @@ async def _run(arguments: argparse.Namespace) -> int:
     held.cancel()
     await leader.release()
     return 0
+
+
+async def _webhook(api: Api, arguments: argparse.Namespace) -> None:
+    """Serve the admission webhook where a certificate is given; else wait."""
+    certificates: Path | None = arguments.webhook_certificates
+    if certificates is None:
+        await asyncio.Event().wait()
+    else:
+        where = (arguments.webhook_port, arguments.webhook_address)
+        await admission.serve(admission.Admission(api), certificates, *where)
 
 
 async def _abandon(clusters: Clusters) -> None:

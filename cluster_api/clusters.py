@@ -72,14 +72,7 @@ class Work:
     @property
     def servers(self) -> dict[str, ListedServer]:
         """The listed servers, by the names of their machines. Raises NotUsable on platforms that list none."""
-        platform: Any = self.settings.platform
-        if not isinstance(platform, ListedServers):
-            raise NotUsable(
-                "PlatformRefused",
-                f"settings.platform.type {platform.type} orders machines through plug-ins of Pulumi, which the Cluster "
-                "API providers do not have: use redfish or ironic, or `up` without a hub",
-            )
-        return {server.name: server for server in platform.servers}
+        return servers_of(self.settings)
 
     async def connections(self) -> Connections:
         """How everything is reached. Raises StreamError where what the stream says cannot be had."""
@@ -147,22 +140,15 @@ class Clusters:
         facility = await self.api.get(METAL_IPI_CLUSTER.resource, namespace, reference["name"])
         if facility is None:
             raise NotUsable("NoFacility", f"there is no MetalIpiCluster {namespace}/{reference['name']}")
-        secrets = await self._secrets(facility)
+        secrets = await secrets_of(self.api, facility)
         try:
-            tree = settings.merged(facility["spec"].get("settings") or {}, secrets)
-            valid = settings.validated(tree)
+            tree, valid = read(facility, secrets)
         except SettingsError as error:
             raise NotUsable("SettingsRefused", told(error)) from None
-        if valid.rehearsal:
-            raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: take it out")
-        if valid.cluster_name != name:
-            raise NotUsable(
-                "SettingsRefused",
-                f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one",
-            )
+        refuse_another_name(valid, cluster)
         store = SecretStore(self.api, facility, name)
         engine = self._engine(facility, store, secrets)
-        _refuse_without_servers(await engine.state(), Nodes.of(valid))
+        refuse_without_servers(await engine.state(), valid)
         return Work(
             cluster=cluster,
             facility=facility,
@@ -191,23 +177,52 @@ class Clusters:
         engine.learn(secrets.values())
         return engine
 
-    async def _secrets(self, facility: Object) -> dict[str, str]:
-        """The secret settings by path."""
-        namespace, reference = facility["metadata"]["namespace"], facility["spec"].get("secretsRef")
-        if not reference:
-            return {}
-        found = await self.api.get(SECRET, namespace, reference["name"])
-        if found is None:
-            raise NotUsable(
-                "NoSecrets", f"there is no Secret {namespace}/{reference['name']}, which spec.secretsRef names"
-            )
-        return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}
+
+async def secrets_of(api: Api, facility: Object) -> dict[str, str]:
+    """The secret settings of a MetalIpiCluster, by path. Raises NotUsable where its Secret is not there, ApiError."""
+    namespace, reference = facility["metadata"]["namespace"], facility["spec"].get("secretsRef")
+    if not reference:
+        return {}
+    found = await api.get(SECRET, namespace, reference["name"])
+    if found is None:
+        raise NotUsable("NoSecrets", f"there is no Secret {namespace}/{reference['name']}, which spec.secretsRef names")
+    return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}
 
 
-def _refuse_without_servers(state: State, nodes: Nodes) -> None:
+def read(facility: Object, secrets: Mapping[str, str]) -> tuple[settings.Tree, Settings]:
+    """The settings of a MetalIpiCluster: with their secrets, and checked. Raises SettingsError, NotUsable."""
+    tree = settings.merged(facility["spec"].get("settings") or {}, secrets)
+    valid = settings.validated(tree)
+    if valid.rehearsal:
+        raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: take it out")
+    return tree, valid
+
+
+def servers_of(valid: Settings) -> dict[str, ListedServer]:
+    """The listed servers, by the names of their machines. Raises NotUsable on platforms that list none."""
+    platform: Any = valid.platform
+    if not isinstance(platform, ListedServers):
+        raise NotUsable(
+            "PlatformRefused",
+            f"settings.platform.type {platform.type} orders machines through plug-ins of Pulumi, which the Cluster "
+            "API providers do not have: use redfish or ironic, or `up` without a hub",
+        )
+    return {server.name: server for server in platform.servers}
+
+
+def refuse_another_name(valid: Settings, cluster: Object) -> None:
+    """Raises NotUsable for settings of another cluster than the Cluster."""
+    name = cluster["metadata"]["name"]
+    if valid.cluster_name != name:
+        raise NotUsable(
+            "SettingsRefused", f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one"
+        )
+
+
+def refuse_without_servers(state: State, valid: Settings) -> None:
     """Raises NotUsable for settings that do not list a server any more that is in use: nobody could take away what
     was made of it, or tell whose it is."""
-    listed = {node.hostname for node in nodes.all}
+    listed = {node.hostname for node in Nodes.of(valid).all}
     used = {name_of(urn).rpartition("-")[0] for urn in state.entries if name_of(urn).endswith(_OF_SERVER)}
     if gone := sorted(used - listed):
         raise NotUsable(

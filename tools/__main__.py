@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tools.choices import Asked
-from tools.commands import COMMANDS, preview_report
+from tools.commands import COMMANDS, fleet, preview_report
 from tools.containment import contained, python_module
 from tools.engine import Engine
 from tools.errors import ToolError
@@ -42,6 +42,9 @@ def _arguments() -> argparse.Namespace:
     compared.add_argument("--base", default="main", help="the commit to compare with (default: %(default)s)")
     compared.add_argument("--target", type=Path, help="the directory to write to (default: .state/preview-report)")
     compared.add_argument("--pictures", default="", metavar="URL", help="where the report finds its pictures")
+    overview = commands.add_parser("fleet", help="write a page and a picture of all clusters")
+    overview.add_argument("--hub", action="append", default=[], metavar="NAME=KUBECONFIG", help="a hub to ask")
+    overview.add_argument("--target", type=Path, help="the directory to write to (default: .state/fleet)")
     # The inner halves of a run: containment.py and session.py say why.
     with_engine = argparse.ArgumentParser(add_help=False)
     with_engine.add_argument("--engine", required=True)
@@ -79,6 +82,9 @@ def main() -> int:
             root = arguments.root.resolve()
             target = arguments.target or root / ".state" / "preview-report"
             preview_report(root, arguments.base, target, arguments.pictures)
+        elif arguments.command == "fleet":
+            root = arguments.root.resolve()
+            fleet(root, arguments.hub, arguments.target or root / ".state" / "fleet")
         elif arguments.command == "import":
             from tools.importing.command import write
 

@@ -36,6 +36,8 @@ NAME = "metal-ipi"
 NAMESPACE = "metal-ipi-system"
 _PROGRAM = "metal-ipi-controller-manager"
 METRICS_PORT = 8080
+_CERTIFICATES = "/etc/metal-ipi/webhook"
+"""Where a pod of the providers has the certificate of the admission webhook."""
 PROVIDERS = {
     "infrastructure": "InfrastructureProvider",
     "bootstrap": "BootstrapProvider",
@@ -69,12 +71,15 @@ def printed(module: str) -> list[Object]:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def components(provider: str, definitions: Sequence[Object], rights: Sequence[Object], image: str) -> list[Object]:
+def components(
+    provider: str, definitions: Sequence[Object], rights: Sequence[Object], webhook: Sequence[Object], image: str
+) -> list[Object]:
     """What clusterctl installs for one of PROVIDERS."""
     label = f"{provider}-{NAME}"
     own = [each for each in definitions if each["metadata"]["labels"][_LABEL] == label]
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    program = [*rights, _deployment(image, _account(rights))] if provider == "infrastructure" else []
+    whole = [*rights, *webhook, _deployment(image, _account(rights), _certificate(webhook))]
+    program = whole if provider == "infrastructure" else []
     return [space, *own, *program]
 
 
@@ -112,10 +117,11 @@ def write(folder: Path, image: str) -> None:
 
     of = version()
     definitions, rights = printed("metal_ipi.cluster_api.crds"), printed("metal_ipi.cluster_api.rbac")
+    webhook = printed("metal_ipi.cluster_api.webhooks")
     for provider in PROVIDERS:
         place = folder / f"{provider}-{NAME}" / of
         place.mkdir(parents=True, exist_ok=True)
-        found = components(provider, definitions, rights, image)
+        found = components(provider, definitions, rights, webhook, image)
         (place / f"{provider}-components.yaml").write_text(yaml.safe_dump_all(found, sort_keys=False))
         (place / "metadata.yaml").write_text(yaml.safe_dump(metadata(of), sort_keys=False))
     (folder / f"infrastructure-{NAME}" / of / "cluster-template.yaml").write_text(cluster_template())
@@ -128,14 +134,19 @@ def give_to_lab(facility: Facility) -> None:
     done, now = folder / "given", _made_of()
     if done.exists() and done.read_text() == now:
         return
+    gather(folder)
+    facility.cluster_api(folder)
+    done.write_text(now)
+
+
+def gather(folder: Path) -> None:
+    """Write what `lab cluster-api --providers` takes: the repository, the modules, and what the image has."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "metal_ipi", folder / "python" / "metal_ipi", ignore=shutil.ignore_patterns("__pycache__"))
     write(folder, f"{NAME}.invalid/{NAME}:{version()}")  # the lab names its own
     shutil.copy(_REQUIREMENTS, folder)
     image = {"name": NAME, "module": "metal_ipi.cluster_api", "requirements": _REQUIREMENTS.name}
     (folder / "image.json").write_text(json.dumps(image))
-    facility.cluster_api(folder)
-    done.write_text(now)
 
 
 def _made_of() -> str:
@@ -166,13 +177,21 @@ def _account(rights: Sequence[Object]) -> str:
     return next(str(each["metadata"]["name"]) for each in rights if each["kind"] == "ServiceAccount")
 
 
-def _deployment(image: str, account: str) -> Object:
+def _certificate(webhook: Sequence[Object]) -> str:
+    """The Secret with the webhook's certificate."""
+    return next(str(each["spec"]["secretName"]) for each in webhook if each["kind"] == "Certificate")
+
+
+def _deployment(image: str, account: str, certificate: str) -> Object:
     name = {"name": _PROGRAM, "namespace": NAMESPACE}
     labels = {"control-plane": _PROGRAM}
     container = {
         "name": "manager",
         "image": image,
-        "args": ["--namespace", NAMESPACE, "--metrics-port", str(METRICS_PORT)],
+        "args": [
+            *("--namespace", NAMESPACE, "--metrics-port", str(METRICS_PORT)),
+            *("--webhook-certificates", _CERTIFICATES),
+        ],
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -181,7 +200,10 @@ def _deployment(image: str, account: str) -> Object:
         },
         "readinessProbe": {"httpGet": {"path": "/metrics", "port": "metrics"}, "periodSeconds": 2},
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a volume of the pod's own
+        "volumeMounts": [
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own
+            {"name": "webhook", "mountPath": _CERTIFICATES, "readOnly": True},
+        ],
     }
     pod = {
         "serviceAccountName": account,
@@ -193,7 +215,7 @@ def _deployment(image: str, account: str) -> Object:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [container],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "webhook", "secret": {"secretName": certificate}}],
     }
     return {
         "apiVersion": "apps/v1",

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -121,6 +121,15 @@ def preview_report(root: Path, base: str, target: Path, pictures: str) -> None:
     from tools.preview_report import command
 
     print(command.write(root, base, target, engine.ensure(say), pictures=pictures))
+
+
+def fleet(root: Path, hubs: Sequence[str], target: Path) -> None:
+    """Write a page and a picture of all clusters, and print the page's path."""
+    from tools import fleet as whole
+
+    page, counted = whole.write(root, hubs, target)
+    print(counted)
+    print(page)
 
 
 def preflight(layout: Layout, asked: Asked) -> None:

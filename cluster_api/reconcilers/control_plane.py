@@ -27,6 +27,7 @@ from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG,
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value
 from metal_ipi.components.cluster_api.objects import outputs_secret
 from metal_ipi.components.install.assets import parse
+from metal_ipi.stacks.settings import Settings
 
 NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
@@ -85,7 +86,7 @@ class ControlPlaneReconciler(Reconciler):
         said = Said(main=self.main)
         if not work.provisioned:
             return said.ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
-        _refuse(item, work)
+        refuse(item, work.settings)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
         there = await self._machines(item, work)
@@ -218,9 +219,9 @@ class ControlPlaneReconciler(Reconciler):
         return not left or work.engine.remove(left, await work.connections(), given_up=False)
 
 
-def _refuse(item: Object, work: Work) -> None:
-    """Raises NotUsable for what cannot be had."""
-    wanted = f"v{work.settings.openshift_version}"
+def refuse(item: Object, settings: Settings) -> None:
+    """Raises NotUsable for what cannot be had of a control plane, whose cluster has these settings."""
+    wanted = f"v{settings.openshift_version}"
     if item["spec"]["version"] != wanted:
         raise NotUsable(
             "VersionRefused",

@@ -1,4 +1,4 @@
-"""How many control plane machines a change may take away."""
+"""How many machines with a member of etcd, control plane machines and arbiters, a change may take away."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
         if not consent & {hostname, _short(hostname, given)}:
             way = "deleted, or replaced by another machine" if hostname in lost else "installed again"
             yield Found(
-                f"control plane machine {hostname} would be {way}, and etcd with it: leave it as it is, or name it in"
+                f"{hostname} would be {way}, and its member of etcd with it: leave it as it is, or name it in"
                 " `metal-ipi:reprovision.consent`",
                 urn if urn in after else None,
             )
@@ -34,7 +34,7 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
     survives = max(0, len(members) - 1) // 2
     if len(lost) > survives:
         yield Found(
-            f"{len(lost)} of {len(members)} control plane machines would go at once ({', '.join(sorted(lost))}), and"
+            f"{len(lost)} of {len(members)} machines with etcd would go at once ({', '.join(sorted(lost))}), and"
             f" etcd survives the loss of {survives}: change one, wait until `oc get etcd` shows all members, then the"
             " next one"
             if survives
@@ -68,7 +68,7 @@ def _short(hostname: str, given: Given) -> str:
 
 RULE = Rule(
     name="control-plane-quorum",
-    description="A change takes no control plane machine of a cluster away without consent, and never more than etcd"
-    " survives.",
+    description="A change takes no control plane machine or arbiter of a cluster away without consent, and never more"
+    " than etcd survives.",
     stack=_check,
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +22,8 @@ from binaries.golang import find_go
 from lab.cluster_api import CLUSTERCTL
 from lab.kubernetes.access import Access, apply, define, kubeconfig, send
 from lab.kubernetes.process import Process, free_port
-from metal_ipi.cluster_api import crds, rbac
+from metal_ipi.cluster_api import crds, rbac, webhooks
+from metal_ipi.cluster_api.admission import PATH
 from tests.lab.kubernetes.support import Identities, Servers
 
 Object = dict[str, Any]
@@ -160,14 +163,16 @@ class Hub:
         return done.stdout
 
     @contextlib.contextmanager
-    def working(self, name: str = "providers", environment: Sequence[str] = ()) -> Generator[Process]:
-        """The providers, with the rights that they ask for and no others, and some variables besides."""
+    def working(
+        self, name: str = "providers", environment: Sequence[str] = (), options: Sequence[str] = ()
+    ) -> Generator[Process]:
+        """The providers, with the rights that they ask for and no others, and some variables and options besides."""
         command = ["env", *environment, sys.executable, "-m", "metal_ipi.cluster_api", "--kubeconfig"]
         self.metrics = free_port("127.0.0.1")
         figures = ("--metrics-port", str(self.metrics), "--metrics-address", "127.0.0.1")
         process = Process(
             name,
-            [*command, str(self.providers), *figures, "--lease-seconds", str(self._lease)],
+            [*command, str(self.providers), *figures, "--lease-seconds", str(self._lease), *options],
             self.directory / f"{name}.log",
         )
         process.start()
@@ -178,16 +183,37 @@ class Hub:
             process.stop()
 
     @contextlib.contextmanager
+    def admitting(self) -> Generator[Path]:
+        """The providers with their admission webhook, which the API server asks. Yields its certificate's folder."""
+        folder, port = self.directory / "admission", free_port("127.0.0.1")
+        authority = self.certify(folder)
+        options = ("--webhook-certificates", str(folder), "--webhook-port", str(port), "--webhook-address", "127.0.0.1")
+        client = {"url": f"https://127.0.0.1:{port}{PATH}", "caBundle": base64.b64encode(authority).decode()}
+        configuration = webhooks.configuration(client, OWN)
+        place = f"/apis/{configuration['apiVersion']}/validatingwebhookconfigurations"
+        with self.working("admitting", ALONE, options):
+            self.until(lambda: _listens(port), "the webhook listens")
+            apply(self.client, f"{place}/{configuration['metadata']['name']}", configuration)
+            yield folder
+        send(self.client, "DELETE", f"{place}/{configuration['metadata']['name']}")
+
+    def certify(self, folder: Path) -> bytes:
+        """Write a new certificate of 127.0.0.1 to `tls.crt` and `tls.key` of a folder. Returns its authority, PEM."""
+        identities = Identities(self.directory)
+        certificate, key = identities.issue("127.0.0.1")
+        folder.mkdir(exist_ok=True)
+        certificate.rename(folder / "tls.crt")
+        key.rename(folder / "tls.key")
+        return identities.ca.read_bytes()
+
+    @contextlib.contextmanager
     def core_controllers(self) -> Generator[None]:
         """Cluster API's own; a listed skip where they are not built."""
         built = sorted(cache_directory().glob("cluster-api-controller/*/cluster-api-controller"))
         if not built:
             pytest.skip("Cluster API's core controllers are not built here: `make hub` builds them")
-        certificate, key = Identities(self.directory).issue("127.0.0.1")
         folder = self.directory / "webhook"
-        folder.mkdir()
-        certificate.rename(folder / "tls.crt")
-        key.rename(folder / "tls.key")
+        self.certify(folder)
         ports = [free_port("127.0.0.1") for _ in range(3)]
         options = [
             *("--kubeconfig", str(self.admin), "--webhook-cert-dir", str(folder), "--webhook-port", str(ports[0])),
@@ -200,6 +226,11 @@ class Hub:
             yield
         finally:
             process.stop()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextlib.contextmanager

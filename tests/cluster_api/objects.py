@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.cluster_api.hub import Hub
+from tests.stacks.rack import SECRET, rack
 
 CLUSTERS, MACHINES = "clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"
 DEPLOYMENTS = "machinedeployments.cluster.x-k8s.io"
@@ -24,6 +25,23 @@ CONFIGS = "openshiftconfigs.bootstrap.cluster.x-k8s.io"
 CONFIG_TEMPLATES = "openshiftconfigtemplates.bootstrap.cluster.x-k8s.io"
 CONTROL_PLANES = "openshiftcontrolplanes.controlplane.cluster.x-k8s.io"
 _CLUSTER = "cluster.x-k8s.io/cluster-name"
+
+
+def settings(name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A rack's settings without secrets, and the secrets. Nobody is where its BMCs are."""
+    tree: dict[str, Any] = {**rack(), "clusterName": name}
+    servers = [
+        {**server, "bmc": {**server["bmc"], "address": f"https://127.0.0.{10 + number}:9"}}
+        for number, server in enumerate(tree["platform"]["servers"])
+    ]
+    tree["platform"] = {**tree["platform"], "servers": servers, "bmc": {"username": "ipi"}}
+    tree["install"] = {}
+    tree["artifacts"] = {key: value for key, value in tree["artifacts"].items() if key != "secretAccessKey"}
+    return tree, {
+        "platform.bmc.password": SECRET,
+        "install.pullSecret": rack()["install"]["pullSecret"],
+        "artifacts.secretAccessKey": "canary",
+    }
 
 
 def reference(group: str, kind: str, name: str) -> dict[str, str]:

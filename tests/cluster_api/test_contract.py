@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import subprocess
+import sys
 from collections.abc import Generator
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from lab.errors import LabError
 from metal_ipi.cluster_api import crds, rbac
@@ -27,7 +30,7 @@ from tests.cluster_api import hub as hubs
 from tests.cluster_api import objects as made
 from tests.cluster_api.hub import OWN, Hub
 from tests.stacks.answers import ASSETS as DOCUMENT
-from tests.stacks.rack import SECRET, rack
+from tests.stacks.rack import SECRET
 
 pytestmark = [
     pytest.mark.programs,
@@ -43,26 +46,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
         yield made
 
 
-def _settings(name: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """A rack's settings without secrets, and the secrets. Nobody is where its BMCs are."""
-    tree: dict[str, Any] = {**rack(), "clusterName": name}
-    servers = [
-        {**server, "bmc": {**server["bmc"], "address": f"https://127.0.0.{10 + number}:9"}}
-        for number, server in enumerate(tree["platform"]["servers"])
-    ]
-    tree["platform"] = {**tree["platform"], "servers": servers, "bmc": {"username": "ipi"}}
-    tree["install"] = {}
-    tree["artifacts"] = {key: value for key, value in tree["artifacts"].items() if key != "secretAccessKey"}
-    return tree, {
-        "platform.bmc.password": SECRET,
-        "install.pullSecret": rack()["install"]["pullSecret"],
-        "artifacts.secretAccessKey": "canary",
-    }
-
-
 def provisioned(hub: Hub, name: str, namespace: str = "facility") -> None:
     """A facility whose preflight has passed."""
-    made.facility(hub, *_settings(name), namespace)
+    made.facility(hub, *made.settings(name), namespace)
     status = {"status": {"initialization": {"provisioned": True}}}
     hub.patch(made.FACILITIES, name, status, "status", namespace)
 
@@ -136,7 +122,7 @@ def test_what_is_misspelt_is_refused_by_the_api(hub: Hub) -> None:
 
 
 def test_settings_that_are_wrong_are_told_with_their_paths(hub: Hub) -> None:
-    tree, secrets = _settings("wrong")
+    tree, secrets = made.settings("wrong")
     made.facility(hub, {**tree, "platform": {**tree["platform"], "prefix": 77}}, secrets)
     assert "metal-ipi:platform.prefix = 77" in _said(hub, made.FACILITIES, "wrong", "SettingsRefused")
     assert SECRET not in json.dumps(hub.get(made.FACILITIES, "wrong"))
@@ -145,7 +131,7 @@ def test_settings_that_are_wrong_are_told_with_their_paths(hub: Hub) -> None:
 
 
 def test_what_is_paused_is_left_alone(hub: Hub) -> None:
-    tree, secrets = _settings("paused")
+    tree, secrets = made.settings("paused")
     made.facility(hub, tree, secrets)
     hub.until(lambda: hub.condition(made.FACILITIES, "paused", "Paused")[0] == "False", "it is looked at")
     hub.patch(made.CLUSTERS, "paused", {"spec": {"paused": True}})
@@ -167,7 +153,7 @@ def test_what_is_paused_is_left_alone(hub: Hub) -> None:
 
 def _settle(hub: Hub) -> None:
     """Another object's end shows that the providers had their time: they look at all of them when one changes."""
-    tree, secrets = _settings("bell")
+    tree, secrets = made.settings("bell")
     made.facility(hub, tree, secrets)
     hub.until(lambda: hub.condition(made.FACILITIES, "bell", "Paused")[0] == "False", "another one is looked at")
     for kind in (made.FACILITIES, made.CLUSTERS):
@@ -193,7 +179,7 @@ def test_two_clusters_that_claim_one_server_are_told(hub: Hub) -> None:
 
 
 def test_failure_domains_are_told_or_refused(hub: Hub) -> None:
-    tree, secrets = _settings("rooms")
+    tree, secrets = made.settings("rooms")
     made.facility(hub, tree, secrets)
     wrong = [{"name": "a", "servers": ["control-plane-7"]}]
     hub.patch(made.FACILITIES, "rooms", {"spec": {"failureDomains": wrong}})
@@ -223,7 +209,7 @@ def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
     assert facility is not None
     assert metadata("goes-install-state")["ownerReferences"][0]["uid"] == facility["metadata"]["uid"]
     # The claim of a machine that went is nobody's.
-    server = next(each for each in _settings("goes")[0]["platform"]["servers"] if each["name"] == "control-plane-2")
+    server = next(each for each in made.settings("goes")[0]["platform"]["servers"] if each["name"] == "control-plane-2")
     claims = Claims(Api(str(hub.admin)), OWN)
     assert asyncio.run(claims.claim(server["mac"], "facility/moved")) == "facility/moved"
     control_plane_machine(hub, "goes", "goes-0", {"server": "control-plane-2"})
@@ -231,7 +217,7 @@ def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
 
 
 def test_no_secret_of_another_namespace_is_read(hub: Hub) -> None:
-    tree, secrets = _settings("mine")
+    tree, secrets = made.settings("mine")
     made.facility(hub, tree, secrets)
     made.facility(hub, {**tree, "clusterName": "theirs"}, {}, _OTHER)
     hub.patch(made.FACILITIES, "theirs", {"spec": {"secretsRef": {"name": "mine-settings"}}}, namespace=_OTHER)
@@ -290,6 +276,23 @@ def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
     assert "/config/master" in base64.b64decode(secret["data"]["value"]).decode()
 
 
+def test_all_clusters_of_a_hub_are_told_with_their_conditions(hub: Hub) -> None:
+    tree, secrets = made.settings("listed")
+    made.facility(hub, {**tree, "platform": {**tree["platform"], "prefix": 77}}, secrets)
+    _said(hub, made.FACILITIES, "listed", "SettingsRefused")
+    control_plane_machine(hub, "listed", "listed-0", {})
+    command = [sys.executable, "-m", "metal_ipi.cluster_api.fleet", "--kubeconfig", str(hub.admin)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    found = {each["name"]: each for each in yaml.safe_load_all(done.stdout)}
+    assert SECRET not in done.stdout
+    listed = found["listed"]
+    assert listed["domain"] == "listed.example.com" and listed["namespace"] == "facility"
+    assert listed["machines"]["control-plane"] == {"there": 1, "available": 0, "leaving": 0}
+    condition = listed["conditions"]["MetalIpiCluster/Ready"]
+    assert condition["status"] == "False" and "platform.prefix = 77" in condition["message"]
+    assert not listed["paused"] and not listed["deleted"]
+
+
 def test_prometheus_reads_what_is_done(hub: Hub) -> None:
     hub.until(lambda: "metal_ipi_reconcile_seconds_count{" in _figures(hub), "a look was counted")
     assert "metal_ipi_steps_running " in _figures(hub)
@@ -320,7 +323,7 @@ def test_another_process_takes_over(hub: Hub) -> None:
     hub.until(holder, "somebody leads")
     first = holder()
     with hub.working("second", hubs.ALONE):
-        tree, secrets = _settings("waits")
+        tree, secrets = made.settings("waits")
         made.facility(hub, tree, secrets)
         hub.until(lambda: hub.condition(made.FACILITIES, "waits", "Paused")[0] == "False", "the first works on")
         assert holder() == first

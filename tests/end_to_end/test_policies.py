@@ -82,7 +82,7 @@ def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Projec
 def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) -> None:
     cluster.configure(clusterName="other")
     told = cluster.make("preview", fails=True).text
-    assert f"{_RULE}control plane machine lab-control-plane-0 would be deleted, or replaced" in told
+    assert f"{_RULE}lab-control-plane-0 would be deleted, or replaced" in told
 
 
 def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
@@ -99,7 +99,7 @@ def test_a_replacement_without_consent_is_refused_before_anything_is_done(
     before = cluster.devices()
     monkeypatch.setenv("REPLACE", "lab-control-plane-0")
     told = cluster.make("up", fails=True).text
-    assert f"{_RULE}control plane machine lab-control-plane-0 would be deleted, or replaced" in told
+    assert f"{_RULE}lab-control-plane-0 would be deleted, or replaced" in told
     assert "nothing was changed" in told
     monkeypatch.delenv("REPLACE")
     assert cluster.devices() == before

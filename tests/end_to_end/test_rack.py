@@ -191,7 +191,7 @@ def test_the_control_plane_is_not_installed_again_without_consent(rack: Project)
     before = _boots(rack)
     rack.configure(**_with("worker-0", "control-plane-1"))
     refused = rack.make("up", fails=True).text
-    assert "control plane machine rack7-control-plane-1 would be installed again" in refused
+    assert "rack7-control-plane-1 would be installed again" in refused
     assert "name it in `metal-ipi:reprovision.consent`" in refused
     assert _boots(rack) == before
 

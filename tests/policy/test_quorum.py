@@ -58,7 +58,7 @@ def test_one_goes_by_consent_only(consent: str, *, deleted: bool) -> None:
     first, *others = before = _control_plane()
     after = others if deleted else [_anew(first), *others]
     (message,) = _messages(before, after)
-    assert "control plane machine lab-control-plane-0 would be deleted, or replaced" in message
+    assert "lab-control-plane-0 would be deleted, or replaced" in message
     assert "name it in `metal-ipi:reprovision.consent`" in message
     assert _messages(before, after, consent) == []
 
@@ -71,7 +71,7 @@ def test_a_server_that_was_claimed_goes_by_consent_only(type_: str) -> None:
     ]
     another = replace(before[0], properties={**before[0].properties, "machineId": UNKNOWN})
     (message,) = _messages(before, [another, *before[1:]])
-    assert "control plane machine lab-control-plane-0 would be deleted, or replaced" in message
+    assert "lab-control-plane-0 would be deleted, or replaced" in message
     assert _messages(before, [another, *before[1:]], "control-plane-0") == []
 
 
@@ -81,7 +81,7 @@ def test_an_arbiter_counts_as_a_member_of_etcd() -> None:
     (message,) = _messages(before, before[:2])
     assert "lab-arbiter-0 would be deleted" in message
     *_, most = _messages(before, before[:1], "arbiter-0", "control-plane-1")
-    assert "2 of 3 control plane machines would go at once" in most and "survives the loss of 1" in most
+    assert "2 of 3 machines with etcd would go at once" in most and "survives the loss of 1" in most
     run = resource(
         INSTALLATION, "arbiter-0-installation", hostname="lab-arbiter-0", role="arbiter", generation="a" * 16
     )
@@ -94,7 +94,7 @@ def test_never_more_go_at_once_than_etcd_survives(count: int, survives: int) -> 
     before, consent = _control_plane(count), [f"control-plane-{number}" for number in range(count)]
     for lost in (survives, survives + 1):
         messages = _messages(before, [*map(_anew, before[:lost]), *before[lost:]], *consent)
-        told = f"{lost} of {count} control plane machines would go at once"
+        told = f"{lost} of {count} machines with etcd would go at once"
         assert [message.startswith(told) for message in messages] == [True] * (lost - survives)
 
 

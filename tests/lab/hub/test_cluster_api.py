@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from lab import cluster_api
-from lab.cluster_api import components
 from lab.cluster_api.control import folder
 from lab.hub.layout import HubLayout
 from tests.lab.hub.hub import FOUND, ask
@@ -39,9 +38,9 @@ _PLACES = {
 }
 
 
-def _install(lab: Lab) -> str:
+def _install(lab: Lab, *options: str) -> str:
     """What `lab cluster-api` says; programs and images are made where they are not there."""
-    command = [sys.executable, "-m", "lab", "cluster-api", "--state", str(lab.layout.state)]
+    command = [sys.executable, "-m", "lab", "cluster-api", "--state", str(lab.layout.state), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -49,17 +48,12 @@ def _install(lab: Lab) -> str:
 
 @pytest.fixture(scope="module")
 def configuration(lab: Lab, hub: HubLayout, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """clusterctl's configuration with the core and our providers, where the core is installed."""
-    for recipe in components.IMAGES:
-        recipe.ensure(lambda line: None)
+    """clusterctl's configuration, where the core and our providers are installed."""
     assert "was installed in the hub\nclusterctl's configuration" in _install(lab)
-    repository = tmp_path_factory.mktemp("repository")
-    clusterctl.write(repository, "registry.facility.test:5000/metal-ipi:1")
-    whole = yaml.safe_load((folder(lab.layout) / "clusterctl.yaml").read_text())
-    whole["providers"] += yaml.safe_load((repository / "clusterctl.yaml").read_text())["providers"]
-    path = repository / "all.yaml"
-    path.write_text(yaml.safe_dump(whole))
-    return path
+    given = tmp_path_factory.mktemp("given")
+    clusterctl.gather(given)
+    assert "infrastructure-metal-ipi" in _install(lab, "--providers", str(given))
+    return folder(lab.layout) / "clusterctl.yaml"
 
 
 def _clusterctl(lab: Lab, configuration: Path, *arguments: str, **variables: str) -> str:
@@ -98,8 +92,6 @@ def test_a_webhook_of_the_core_refuses_what_is_wrong(lab: Lab, configuration: Pa
 
 
 def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuration: Path) -> None:
-    ours = [f"--{kind}={clusterctl.NAME}" for kind in clusterctl.PROVIDERS]
-    _clusterctl(lab, configuration, "init", *ours)
     variables = clusterctl.variables(stackfile.read(ROOT / "stacks" / f"Pulumi.{_NAME}.yaml"))
     counts = ("--control-plane-machine-count=3", "--worker-machine-count=1", "--kubernetes-version=v4.21.0-lab")
     text = _clusterctl(
@@ -109,6 +101,9 @@ def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuratio
     assert {each["kind"] for each in made} == set(_PLACES)
     (facility,) = (each for each in made if each["kind"] == "MetalIpiCluster")
     assert facility["spec"]["settings"] == json.loads(variables["METAL_IPI_SETTINGS"])
+    wrong = {**facility, "spec": {**facility["spec"], "settings": {**facility["spec"]["settings"], "apiPort": 1}}}
+    with pytest.raises(AssertionError, match=r"denied the request: metal-ipi:apiPort"):
+        ask(lab, "POST", _PLACES["MetalIpiCluster"], wrong)
     for each in made:
         ask(lab, "POST", _PLACES[each["kind"]], each)
     told = "MetalIpiCluster status.initialization.provisioned is false"
