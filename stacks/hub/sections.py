@@ -1,4 +1,4 @@
-"""The settings of a hub's stack: one validated tree, as `stacks.model` is of a cluster's."""
+"""The settings of a hub's stack: one validated tree, like `stacks.model` for a cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ OptionValue = Annotated[
 
 
 class Images(Section):
-    """The container images of the service; each is told by the programs that must be on its PATH."""
+    """The container images of the service. Each description lists the programs that must be on the image's PATH."""
 
     ironic: ImageReference | None = Field(
         default=None,
@@ -82,7 +82,7 @@ class AtLoadBalancer(Section):
 
 
 class MadeTls(Section):
-    """Certificates of an authority of the stack's own."""
+    """Certificates of a certificate authority that the stack creates."""
 
     type: Literal["made"] = "made"
     valid_days: int = Field(default=397, ge=2, le=3650, description="how long they are good for, days")
@@ -98,7 +98,7 @@ class MadeTls(Section):
 
 
 class GivenTls(Section):
-    """Certificates that somebody else makes and renews."""
+    """Certificates that you issue and renew yourself."""
 
     type: Literal["given"] = "given"
     ca: Pem = Field(description="the authority that signed it (PEM)")
@@ -107,7 +107,7 @@ class GivenTls(Section):
 
 
 class OwnDatabase(Section):
-    """MariaDB beside Ironic."""
+    """MariaDB on the hub, beside Ironic."""
 
     type: Literal["mariadb"] = "mariadb"
     storage: Size = Field(default="1Gi", description="the size of its volume")
@@ -115,7 +115,7 @@ class OwnDatabase(Section):
 
 
 class GivenDatabase(Section):
-    """A MariaDB or MySQL that is there; it must speak TLS."""
+    """An existing MariaDB or MySQL; it must support TLS."""
 
     type: Literal["external"] = "external"
     host: Host = Field(description="its name or address, as its certificate has it")
@@ -127,7 +127,7 @@ class GivenDatabase(Section):
 
 
 class Dhcp(Section):
-    """dnsmasq on the provisioning network: addresses, and iPXE over TFTP. Virtual media needs none."""
+    """dnsmasq on the provisioning network: addresses, and iPXE over TFTP. Not needed for virtual media."""
 
     interface: Interface = Field(description="the interface of the hub's nodes in the provisioning network")
     ranges: tuple[str, ...] = Field(strict=False, description="ranges of addresses, first-last", min_length=1)
@@ -162,7 +162,7 @@ class CachedImage(Section):
 
 
 class ImageCache(Section):
-    """Ramdisks and images of operating systems, fetched once and shared by all that can reach it."""
+    """Ramdisks and images of operating systems, fetched once and shared by all that can reach the cache."""
 
     images: tuple[CachedImage, ...] = Field(strict=False, description="what it has", min_length=1)
     storage: Size = Field(default="20Gi", description="the size of its volume")
@@ -179,7 +179,7 @@ class ImageCache(Section):
 
 
 class Ramdisk(Section):
-    """The ramdisk by which Ironic cleans, and inspects and deploys where it is asked to. CoreOS needs none."""
+    """The ramdisk with which Ironic cleans, and on request inspects and deploys. CoreOS does not need it."""
 
     kernel: str | None = Field(default=None, description="its kernel's URL, or cache:<name> of a cached image")
     initramfs: str | None = Field(default=None, description="its URL, or cache:<name> of a cached image")
@@ -197,7 +197,7 @@ class Ramdisk(Section):
 
 
 class Metrics(Section):
-    """What BMCs measure and conductors do, for Prometheus."""
+    """Measurements of BMCs and statistics of conductors, for Prometheus."""
 
     interval_seconds: int = Field(default=60, ge=60, le=86400, description="how often BMCs are asked, seconds")
     all_servers: bool = Field(default=False, description="ask also the BMCs of servers that nobody has")
@@ -207,7 +207,7 @@ class Metrics(Section):
 
 
 class Operator(Section):
-    """The ironic-standalone-operator, where the hub has it: it runs Ironic, in the network of the hub's nodes."""
+    """The ironic-standalone-operator, if the hub has it: it runs Ironic, in the network of the hub's nodes."""
 
     version: (
         Annotated[str, matching(r"latest|[0-9]{1,3}\.[0-9]{1,3}", "it is no release", "write latest, or e.g. '34.0'")]
@@ -291,7 +291,7 @@ class Provisioning(Section):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be known of settings that may well be right."""
+        """Hints about settings that are valid but may be incomplete."""
         if "ipmi" not in self.drivers or self.dhcp is not None or self.operator is not None:
             return ()
         return (
@@ -341,7 +341,7 @@ class Provisioning(Section):
         return self
 
     def _fits_operator(self, operator: Operator) -> None:
-        """What the operator cannot have, as its api module says."""
+        """Check the limits of the operator, from its api module."""
         access, dhcp = self.access, self.dhcp
         if not isinstance(access, AtNodePorts):
             raise wrong("the operator has no load balancers", "set access.type to node-port", at="access.type")

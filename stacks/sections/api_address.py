@@ -1,4 +1,4 @@
-"""How the API is reached, and what the cluster serves to its users (`*.apps`)."""
+"""How the API is reached, and ingress: what the cluster serves to its users (`*.apps`)."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ _Interface = Annotated[
     ),
 ]
 HostIPv4 = Annotated[IPv4, AfterValidator(_of_one_host)]
-"""An IPv4 address at which others can reach a host."""
+"""An IPv4 address at which a single host can be reached."""
 HostIPv6 = Annotated[IPv6, AfterValidator(_of_one_host)]
-"""The same of IPv6."""
+"""An IPv6 address at which a single host can be reached."""
 
 
 class DnsRoundRobin(Section):
@@ -117,7 +117,8 @@ class KubeVip(Section):
 
 
 class MachineConfigServer(Section):
-    """Who may ask for the machines' configuration (22623, 22624): it holds secrets, and is given to whoever asks."""
+    """Who may fetch the machines' configuration (22623, 22624). It contains secrets, and the server does not
+    authenticate clients."""
 
     allowed_networks: tuple[Annotated[str, AfterValidator(_cidr)], ...] = Field(
         default=(),
@@ -127,7 +128,7 @@ class MachineConfigServer(Section):
 
 
 class ExternalApi(Section):
-    """A load balancer of the facility's own."""
+    """A load balancer of your facility."""
 
     type: Literal["external"] = "external"
     address: HostIPv4 = Field(
@@ -140,7 +141,8 @@ class ExternalApi(Section):
 
 
 class PlatformApi(Section):
-    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with an API server."""
+    """An address that OpenShift's platform baremetal announces: static pods move it (VRRP) to a node with an API
+    server."""
 
     type: Literal["platform"] = "platform"
     address: HostIPv4 = Field(
@@ -150,7 +152,7 @@ class PlatformApi(Section):
 
 
 class DnsIngress(Section):
-    """`*.apps` resolves to all machines that may take it: the workers, or the control plane where there are none."""
+    """`*.apps` resolves to all machines that may run routers: the workers, or the control plane if there are none."""
 
     type: Literal["dns"] = "dns"
 
@@ -166,7 +168,7 @@ class KubeVipIngress(KubeVip):
 
 
 class ExternalIngress(Section):
-    """A load balancer of the facility's own."""
+    """A load balancer of your facility."""
 
     type: Literal["external"] = "external"
     address: HostIPv4 = Field(
@@ -176,7 +178,7 @@ class ExternalIngress(Section):
 
 
 class PlatformIngress(Section):
-    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with a router."""
+    """An address that OpenShift's platform baremetal announces: static pods move it (VRRP) to a node with a router."""
 
     type: Literal["platform"] = "platform"
     address: HostIPv4 = Field(

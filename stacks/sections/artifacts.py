@@ -13,7 +13,7 @@ from metal_ipi.stacks.sections.forms import Bucket, Endpoint, Host, KeyId, PathO
 
 
 def _https(value: str) -> str:
-    """Ignition holds secrets: it is fetched from a server that proves who it is."""
+    """Ignition contains secrets, so it must be fetched by https, from a server with a verified certificate."""
     if not is_url(value, "https"):
         raise wrong(
             "it is no https URL",
@@ -32,7 +32,7 @@ def _boot_url(value: str) -> str:
 
 
 def _authorities(value: str | None) -> str | None:
-    """What it is for, so it must be authorities."""
+    """Check that all certificates belong to certificate authorities, because they are used to verify the server."""
     if value is None:
         return None
     for certificate in certificates(value):
@@ -40,7 +40,8 @@ def _authorities(value: str | None) -> str | None:
         try:
             is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         except x509.ExtensionNotFound:
-            is_authority = certificate.issuer == certificate.subject  # as authorities of X.509 version 1 are
+            # certificates of X.509 version 1 have no such extension
+            is_authority = certificate.issuer == certificate.subject
         if not is_authority:
             raise wrong(
                 f"the certificate of {name} is no authority's: nothing that it signed would be trusted",
@@ -55,7 +56,7 @@ _BootUrl = Annotated[str, AfterValidator(_boot_url)]
 
 
 class _Host(Section):
-    """What every artifact host has."""
+    """Settings that all artifact hosts share."""
 
     ca_bundle: _Authorities | None = Field(
         default=None,
@@ -108,7 +109,7 @@ class SshArtifacts(_Host):
 
 
 class S3Artifacts(_Host):
-    """A bucket that is readable over https by whoever knows the key of an object."""
+    """A bucket whose objects can be read over https by whoever knows their keys."""
 
     type: Literal["s3"] = "s3"
     bucket: Bucket = Field(description="the bucket")

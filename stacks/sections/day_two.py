@@ -1,4 +1,4 @@
-"""What is installed when the cluster is complete: operators, and what they are told to do."""
+"""What is added when the cluster is complete: operators and their custom resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metal_ipi.stacks.sections.image_registry import ImageRegistry, ObjectName
 from metal_ipi.stacks.sections.service_addresses import OPENSHIFT_CATALOG
 
 WAIT_FOR = r"condition=[A-Za-z0-9./-]+(=\w+)?|jsonpath=\{(\.[A-Za-z0-9_-]+)+\}(=.+)?"
-"""What `pulumi.com/waitFor` takes of pulumi-kubernetes (Resource annotations), one at a time."""
+"""A condition in the syntax of pulumi-kubernetes' annotation `pulumi.com/waitFor`; only one condition."""
 
 _Package = Annotated[
     str,
@@ -50,7 +50,7 @@ Role = Literal["control-plane", "worker"]
 
 
 class OperatorObject(Section):
-    """Custom resources that an operator is given: those of a file, or one that stands here."""
+    """Custom resources for an operator: those in a file, or one that is written here."""
 
     file: PathHere | None = Field(default=None, description="a YAML file with one or more, relative to the project")
     manifest: dict[str, Any] | None = Field(default=None, description="one, as it would stand in a file; no secrets")
@@ -68,7 +68,7 @@ class OperatorObject(Section):
 
 
 class Operator(Section):
-    """An operator of the Operator Lifecycle Manager, and the objects that it is given."""
+    """An operator of the Operator Lifecycle Manager, and its custom resources."""
 
     package: _Package = Field(description="its package in the catalogue, e.g. kubernetes-nmstate-operator")
     namespace: ObjectName = Field(description="the namespace that is made for it, and for no other")
@@ -103,7 +103,7 @@ class Operator(Section):
 
 
 class ThinPool(Section):
-    """How much of a disk is used, and how much more than there is may be promised."""
+    """How much of the disks is used for volumes, and how far volumes may be overprovisioned."""
 
     size_percent: int = Field(default=90, ge=10, le=90, description="percent of the disks that volumes are made of")
     overprovision_ratio: int = Field(
@@ -112,7 +112,7 @@ class ThinPool(Section):
 
 
 class LvmStorage(Section):
-    """LVM Storage: volumes of disks that the nodes have, and a storage class for them."""
+    """LVM Storage: volumes on the nodes' own disks, and a storage class for them."""
 
     channel: _Channel | None = Field(default=None, description="not set: stable-<major.minor> of openshiftVersion")
     device_class: Annotated[ObjectName, Field(max_length=58)] = Field(
@@ -140,12 +140,12 @@ class LvmStorage(Section):
 
     @property
     def storage_class(self) -> str:
-        """What its storage class is called."""
+        """The name of its storage class."""
         return f"lvms-{self.device_class}"
 
 
 class NetworkPolicy(Section):
-    """Networks of nodes that run, as NMState."""
+    """A network configuration (NMState) for running nodes."""
 
     name: ObjectName = Field(description="its name")
     role: Role | None = Field(default=None, description="the nodes that it is for; not set: all")
@@ -165,7 +165,7 @@ class NetworkPolicy(Section):
 
 
 class NmState(Section):
-    """The NMState operator, which changes networks of nodes that run."""
+    """The NMState operator, which changes networks of running nodes."""
 
     channel: _Channel = Field(default="stable", description="where updates come from")
     policies: tuple[NetworkPolicy, ...] = Field(
@@ -181,7 +181,7 @@ class NmState(Section):
 
 
 class NodeHealthCheck(Section):
-    """Nodes that do not answer any more are restarted by their machines' own BMCs, and their pods start elsewhere."""
+    """Nodes that no longer respond are restarted over their BMCs, and their pods start elsewhere."""
 
     channel: _Channel = Field(default="stable", description="where updates of both operators come from")
     role: Role = Field(default="worker", description="the nodes that are looked after")
@@ -198,7 +198,7 @@ class NodeHealthCheck(Section):
 
 
 class DayTwo(Section):
-    """What is installed when the cluster is complete."""
+    """What is added when the cluster is complete."""
 
     catalog: _Package = Field(
         default=OPENSHIFT_CATALOG,

@@ -1,4 +1,4 @@
-"""Which disk a machine is installed to, by rule: Metal3's root device hints, names by id, the smallest."""
+"""Rules for the disk to which a machine is installed: Metal3's root device hints, names by id, the smallest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from metal_ipi.stacks.sections.base import Section, matching, wrong
 
 _LARGEST = 10_000_000
-"""GiB: ten thousand times a large disk of today."""
+"""The largest size in GiB; ten thousand times a large disk of today."""
 _KERNEL_NAME = re.compile(r"/dev/(sd[a-z]+|vd[a-z]+|hd[a-z]+|nvme\d+n\d+)")
 
 
@@ -54,7 +54,7 @@ _Hctl = Annotated[
 
 
 class DeviceRule(Section):
-    """What a disk must be; of several rules all are to be met. One disk must be left, or nothing is written.
+    """Conditions for a disk; it must meet all that are set. Exactly one disk must match, or nothing is written.
 
     Source: metal3-io/baremetal-operator, docs of RootDeviceHints; lsblk(8) shows every value.
     """
@@ -91,7 +91,7 @@ class DeviceRule(Section):
 
     @property
     def rules(self) -> dict[str, str | int | bool]:
-        """What was set, by its name in the configuration."""
+        """The conditions that are set, by their names in the configuration."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
 

@@ -20,13 +20,13 @@ ObjectName = Annotated[
 
 
 class _Registry(Section):
-    """What all kinds have in common."""
+    """What the kinds of storage share."""
 
     replicas: int = Field(default=1, ge=1, le=10, description="how many pods serve it")
 
 
 class ClaimRegistry(_Registry):
-    """A volume that a storage class of the cluster gives."""
+    """A volume from a storage class of the cluster."""
 
     type: Literal["claim"] = "claim"
     storage_class: ObjectName | None = Field(
@@ -39,7 +39,7 @@ class ClaimRegistry(_Registry):
 
 
 class S3Registry(_Registry):
-    """A bucket of an object store that speaks S3's protocol."""
+    """A bucket of an object store with the S3 protocol."""
 
     type: Literal["s3"] = "s3"
     bucket: Bucket = Field(description="the bucket, which is there already")
@@ -53,13 +53,13 @@ class S3Registry(_Registry):
 
 
 class EmptyDirRegistry(Section):
-    """Files of the registry's pod: TEMPORARY, all images are gone with the pod."""
+    """Files in the registry's pod: TEMPORARY, all images are lost with the pod."""
 
     type: Literal["empty-dir"] = "empty-dir"
 
 
 class NoRegistry(Section):
-    """No registry runs. OpenShift's own default where the platform brings no storage."""
+    """No registry runs. This is OpenShift's default on platforms without storage."""
 
     type: Literal["removed"] = "removed"
 

@@ -1,4 +1,4 @@
-"""How the cluster is installed, who may log in, how long is waited."""
+"""How the cluster is installed, SSH keys for logins, and timeouts of gates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from metal_ipi.stacks.sections.forms import PathHere
 
 
 def _opens_registries(document: Any) -> bool:
-    """As the installer looks at it: openshift/installer, pkg/validate/validate.go, ImagePullSecret."""
+    """Whether the installer accepts it as a pull secret: openshift/installer, pkg/validate/validate.go,
+    ImagePullSecret."""
     auths: Any = document.get("auths") if isinstance(document, dict) else None
     if not isinstance(auths, dict) or not auths:
         return False
@@ -90,7 +91,7 @@ class Install(Section):
 
     @property
     def key_type(self) -> KeyType:
-        """What SSH keys of ours are: OpenSSH in FIPS mode takes no ed25519, neither of hosts nor of users."""
+        """The type of our SSH keys: OpenSSH in FIPS mode accepts ed25519 neither for hosts nor for users."""
         return "ecdsa" if self.fips else "ed25519"
 
     @field_validator("pull_secret")
@@ -111,7 +112,7 @@ class Install(Section):
 
 
 class Ssh(Section):
-    """Who may log in to the nodes."""
+    """SSH keys of people who may log in to the nodes."""
 
     authorized_keys: tuple[str, ...] = Field(
         default=(), strict=False, description="public keys of people, one per item"

@@ -1,4 +1,4 @@
-"""What nodes have from their first boot on, as MachineConfigs that the installer takes in."""
+"""What nodes have from their first boot on, as MachineConfigs that are given to the installer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from metal_ipi.stacks.sections.forms import Endpoint, Host
 
 Role = Literal["control-plane", "arbiter", "worker"]
 Extension = Literal["ipsec", "kerberos", "kernel-devel", "sandboxed-containers", "sysstat", "usbguard", "wasm"]
-"""Those that OpenShift 4.19 takes (machine-config-operator, pkg/controller/common/helpers.go, SupportedExtensions);
-`two-node-ha` is of clusters that are not made here."""
+"""The extensions of OpenShift 4.19 (machine-config-operator, pkg/controller/common/helpers.go, SupportedExtensions),
+except `two-node-ha`, for a kind of cluster that is not supported here."""
 
 
 def _different(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1), AfterVali
 
 
 class Tang(Section):
-    """A Tang server: a disk is opened with what it answers."""
+    """A Tang server, which a node needs to open its disk."""
 
     url: Endpoint = Field(description="its URL, as nodes reach it while they boot")
     thumbprint: Annotated[
@@ -43,7 +43,7 @@ class Tang(Section):
 
 
 class DiskEncryption(Section):
-    """Root file systems on encrypted volumes, which nodes open by themselves."""
+    """Root file systems on encrypted volumes, which nodes open without a person."""
 
     roles: Roles | None = Field(default=None, description="the roles whose disks are encrypted; not set: all")
     tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
@@ -65,12 +65,12 @@ class DiskEncryption(Section):
 
     @property
     def needs_tpm2(self) -> bool:
-        """Whether disks cannot be opened without it."""
+        """Whether disks cannot be opened without the TPM."""
         return self.tpm2 and self.threshold > len(self.tang)
 
 
 class ContainerStorage(Section):
-    """A disk of its own for images and containers (/var/lib/containers)."""
+    """A separate disk for images and containers (/var/lib/containers)."""
 
     roles: Roles | None = Field(default=None, description="the roles whose machines have it; not set: all")
     device: StableDevice = Field(
@@ -100,7 +100,7 @@ class MachineConfigs(Section):
 
     @property
     def given_roles(self) -> Iterator[tuple[str, Roles]]:
-        """The roles that are named, with their paths."""
+        """The configured roles, with their paths."""
         for path, section in (
             ("", self),
             ("diskEncryption.", self.disk_encryption),
@@ -110,7 +110,7 @@ class MachineConfigs(Section):
                 yield f"{path}roles", section.roles
 
     def rendered(self, *, fips: bool, arbiter: bool) -> dict[str, str]:
-        """The manifests, by file name; `arbiter`: there is one."""
+        """The manifests, by file name. `arbiter`: whether the cluster has one."""
         everybody: tuple[Role, ...] = ("control-plane", *(("arbiter",) if arbiter else ()), "worker")
         encryption, storage = self.disk_encryption, self.container_storage
         return machine_configs.manifests(

@@ -1,4 +1,4 @@
-"""How many machines there are of each role, and how they are installed anew."""
+"""The number of machines of each role, and how they are installed again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _SIZES = (1, 2, 3, 4, 5)
 AUTOMATIC = "workers"
-"""What the names of pools begin with that are made by themselves: `workers-100`."""
+"""The prefix of automatic pools' names: `workers-100`."""
 MOST_WORKERS = 1000
 WORKERS_OF_A_STACK = 100
-"""How many workers a stack has at most where the settings do not say it."""
+"""The default for the largest number of workers in a stack."""
 
 
 class ControlPlane(Section):
@@ -45,7 +45,7 @@ class ControlPlane(Section):
 
 
 class Arbiter(Section):
-    """The machine that runs etcd beside a control plane of two, and nothing else of the control plane."""
+    """The machine that runs an etcd member for a control plane of two, and no other part of the control plane."""
 
     count: Literal[0, 1] = Field(
         default=0,
@@ -115,7 +115,7 @@ class Workers(Section):
 
 
 class Reprovision(Section):
-    """How machines are installed anew, when what they are to run has changed."""
+    """How machines are installed again when what they must run has changed."""
 
     max_unavailable: int = Field(default=1, ge=1, le=1000, description="how many workers may be away at the same time")
     consent: tuple[str, ...] = Field(

@@ -1,4 +1,4 @@
-"""What is looked at before anything is ordered, and what that costs."""
+"""What is checked before anything is ordered, and where prices come from."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ class Preflight(Section):
         return self
 
     def lets_pass(self, check: Check) -> bool:
-        """Whether the errors of a check are told as warnings."""
+        """Whether the errors of a check are reported as warnings."""
         return check in self.excused or check in self.overrides
 
 
 class Cost(Section):
-    """Where prices are from."""
+    """Where prices come from."""
 
     price_file: PathHere | None = Field(
         default=None,

@@ -1,4 +1,5 @@
-"""Servers of your own, reached through Ironic: enrolled there with their BMCs, or taken from those that it has."""
+"""The section `platform` for your own servers through Ironic: enrolled there with their BMCs, or taken from those that
+it has."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ BootMode = Literal["bios", "uefi"]
 
 
 class Api(Section):
-    """Ironic's API. A hub's stack tells all of it in its outputs."""
+    """Ironic's API. A hub's stack has all of these values in its outputs."""
 
     endpoint: BmcUrl = Field(description="its https URL, e.g. https://hub.example.com:31385")
     username: Account | None = Field(default=None, description="an account (HTTP basic)")
@@ -48,7 +49,7 @@ class Api(Section):
 
 
 class Bmc(Section):
-    """How Ironic reaches the BMCs of enrolled servers: what all have in common."""
+    """How Ironic reaches the BMCs of enrolled servers: settings that all BMCs share."""
 
     username: Account | None = Field(default=None, description="the account, one made for this purpose")
     password: Password | None = Field(default=None, description="its password, as a secret")
@@ -60,7 +61,7 @@ class Bmc(Section):
 
 
 class ServerBmc(Bmc):
-    """One server's BMC; what is not set here is as in platform.bmc."""
+    """One server's BMC; settings that are missing here are taken from platform.bmc."""
 
     address: AnyBmcUrl = Field(
         description="its URL, as the conductors reach it: https://10.0.0.11; with the driver ipmi ipmi://10.0.0.11, and"
@@ -70,7 +71,7 @@ class ServerBmc(Bmc):
 
 
 class CleanStep(Section):
-    """One of Ironic's clean steps, which is done before a server is available."""
+    """One of Ironic's clean steps. It runs before a server becomes available."""
 
     interface: Literal["bios", "raid", "firmware", "management", "power", "vendor", "deploy"] = Field(
         description="Ironic's interface that has the step"
@@ -80,7 +81,7 @@ class CleanStep(Section):
 
 
 class DeployStep(Section):
-    """One of Ironic's deploy steps, which is done when a server is deployed, before it boots its installer."""
+    """One of Ironic's deploy steps. It runs when a server is deployed, before it boots its installer."""
 
     interface: Literal["raid", "firmware"] = Field(description="Ironic's interface that has the step")
     step: Literal["delete_configuration", "apply_configuration", "update"] = Field(
@@ -97,7 +98,8 @@ class DeployStep(Section):
 
 
 class Server(listed.Server):
-    """One server and what becomes of it: enrolled (driver), one of Ironic's by name (node), or any of a class."""
+    """One server and its role. It is enrolled (driver), or one of Ironic's by name (node), or any of a resource
+    class."""
 
     driver: Literal["redfish", "idrac", "ipmi"] | None = Field(
         default=None,
@@ -132,7 +134,7 @@ class Server(listed.Server):
 
     @property
     def by_network(self) -> bool:
-        """Whether it boots from the network: IPMI attaches no disc."""
+        """Whether it boots from the network: IPMI has no virtual media."""
         return self.driver == "ipmi" or self.boot == "network"
 
     @model_validator(mode="after")
@@ -168,7 +170,7 @@ class Server(listed.Server):
 
 
 def _lacks(key: str) -> Callable[[Tree], bool]:
-    """Whether an enrolled server has no such setting of its own, so that all must have one in common."""
+    """Whether an enrolled server has no such setting of its own, so that the shared setting is required."""
     return lambda tree: any(
         at(server, "driver") is not None and at(server, f"bmc.{key}") in (None, "", REHEARSAL)
         for server in items(at(tree, "platform.servers"))
@@ -204,32 +206,32 @@ class Ironic(listed.ListedServers[Server]):
         found: list[tuple[str, str]] = []
         for index, server in enumerate(self.servers):
             if server.bmc is not None:
-                system = f"{server.bmc.address} {server.bmc.system_id or ''}"  # one BMC may serve several
+                system = f"{server.bmc.address} {server.bmc.system_id or ''}"  # one BMC may serve several servers
                 found.append((f"platform.servers[{index}].bmc.address", system))
             if server.node is not None:
                 found.append((f"platform.servers[{index}].node", server.node))
         return found
 
     def bmc_of(self, server: Server) -> ServerBmc | None:
-        """An enrolled server's BMC, with what all have in common; None for one that Ironic has."""
+        """An enrolled server's BMC, with the shared settings merged in; None for a server that Ironic has already."""
         if server.bmc is None:
             return None
         own, common = (bmc.model_dump(by_alias=True, exclude_none=True) for bmc in (server.bmc, self.bmc))
         return ServerBmc.model_validate({**common, **own})
 
     def clean_steps_of(self, server: Server) -> tuple[CleanStep, ...]:
-        """What is done to a server before it is available; nothing to one that Ironic has."""
+        """The clean steps of an enrolled server; empty for a server that Ironic has already."""
         if server.driver is None:
             return ()
         return self.clean_steps if server.clean_steps is None else server.clean_steps
 
     def deploy_steps_of(self, server: Server) -> tuple[DeployStep, ...]:
-        """What is done to a server when it is deployed; nothing to one that Ironic has."""
+        """The deploy steps of an enrolled server; empty for a server that Ironic has already."""
         if server.driver is None:
             return ()
         return self.deploy_steps if server.deploy_steps is None else server.deploy_steps
 
     @property
     def live_iso_machines(self) -> tuple[str, ...]:
-        """Those that Ironic attaches a disc to, made for the server."""
+        """The servers to which Ironic attaches a disc that is made for them."""
         return tuple(server.name for server in self.servers if not server.by_network)

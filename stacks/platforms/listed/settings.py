@@ -1,4 +1,4 @@
-"""Servers of your own, listed one by one: what such platforms have in common."""
+"""Your own servers, listed one by one: the settings that such platforms share."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 Role = Literal["control-plane", "arbiter", "worker"]
 SECTIONS: Mapping[Role, str] = {"control-plane": "controlPlane", "arbiter": "arbiter", "worker": "workers"}
-"""The roles that servers have, and their sections."""
+"""The roles of servers, and the section of each role."""
 MACHINE_NAME = re.compile(rf"({'|'.join(SECTIONS)})-(0|[1-9]\d{{0,3}})")
 
 
 class NetworkCard(Section):
-    """A network card of a server, as `hosts[].interfaces` of agent-config.yaml has it."""
+    """A network card of a server, as in `hosts[].interfaces` of agent-config.yaml."""
 
     name: Interface = Field(description="what networkConfig calls it; how the host itself calls it does not matter")
     mac_address: Mac = Field(description="its MAC address, in lower case")
 
 
 class Server(Section):
-    """One server and what becomes of it; a platform says how it is reached."""
+    """One server and its role; the platform adds how it is reached."""
 
     name: str = Field(description="control-plane-<n>, worker-<n> or arbiter-0; the host name is <cluster>-<name>")
     mac: Mac = Field(description="the MAC address of the network card that it boots from")
@@ -85,7 +85,7 @@ class Server(Section):
 
     @property
     def role(self) -> Role:
-        """Its role, which its name begins with."""
+        """Its role: the beginning of its name."""
         return next(role for role in SECTIONS if self.name.startswith(f"{role}-"))
 
     @property
@@ -95,19 +95,19 @@ class Server(Section):
 
     @property
     def accept(self) -> Literal["empty", "wipe"]:
-        """What may be on it when it is installed."""
+        """What may be on its disk when it is installed."""
         return "wipe" if self.consent == "wipe" else "empty"
 
 
 class Lend(Section):
-    """A worker's server is the bootstrap machine for the time of the installation, and joins as a worker then."""
+    """A worker's server is the bootstrap machine during the installation, and then joins as a worker."""
 
     type: Literal["lend"] = "lend"
     server: str = Field(description="a worker of platform.servers, e.g. worker-0")
 
 
 class LocalVm(Section):
-    """A virtual machine where `up` runs, or wherever else a libvirt is that virsh there reaches."""
+    """A virtual machine on the host where `up` runs, or on another host whose libvirt virsh can reach."""
 
     type: Literal["local-vm"] = "local-vm"
     address: MachineAddress = Field(description="its IPv4 address")
@@ -128,13 +128,13 @@ class LocalVm(Section):
 
 
 class NoBootstrap(Section):
-    """Bootstrap in place: a single node that is its own bootstrap machine."""
+    """Bootstrap in place: a single node without a bootstrap machine."""
 
     type: Literal["none"] = "none"
 
 
 class MachinesIpv6(Section):
-    """The machines' IPv6 network, beside that of IPv4."""
+    """The machines' IPv6 network, besides the IPv4 one."""
 
     network: Ipv6Network = Field(description="the network, e.g. 2001:db8:64::/64")
     gateway: MachineIpv6 | None = Field(
@@ -176,7 +176,7 @@ class ListedServers(PlatformSection, Generic[AServer]):
         return value
 
     def reached(self) -> list[tuple[str, str]]:
-        """By what each server is reached, with the setting's path: no two may be the same."""
+        """What identifies each server's BMC or node, with the setting's path: no two may be the same."""
         return []
 
     def of_role(self, role: Role) -> tuple[AServer, ...]:
@@ -185,20 +185,21 @@ class ListedServers(PlatformSection, Generic[AServer]):
         return tuple(sorted(found, key=lambda server: server.number))
 
     def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
-        """The servers, by role and number: the list says how many there are, whatever `counts` says."""
+        """The machines' names, by role and number. The list determines their number, so `counts` is not used."""
         return tuple(server.name for role in SECTIONS for server in self.of_role(role))
 
     def machines_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of these machines that are listed."""
+        """Those of these names that are listed."""
         listed = {server.name for server in self.servers}
         return tuple(name for name in names if name in listed)
 
     def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
-        """With the servers of these machines alone. The one that is lent stays: it is the cluster's own."""
+        """The section with the servers of these machines only. `bootstrap` stays, although a lent server is the
+        cluster's own."""
         return self.model_copy(update={"servers": tuple(each for each in self.servers if each.name in machines)})
 
     def of_machine(self, name: str) -> OfMachine:
-        """What the list says of a server."""
+        """The settings of a server."""
         (server,) = (server for server in self.servers if server.name == name)
         return OfMachine(
             accept=server.accept,
@@ -212,18 +213,18 @@ class ListedServers(PlatformSection, Generic[AServer]):
         )
 
     def given_kernel_arguments(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """Those of single servers."""
+        """The kernel arguments of single servers: (path, arguments)."""
         for index, server in enumerate(self.servers):
             yield f"servers[{index}].kernelArguments", server.kernel_arguments
 
     @property
     def lent(self) -> str | None:
-        """The worker whose server is lent; None where none is."""
+        """The worker whose server is lent; None if no server is lent."""
         return self.bootstrap.server if isinstance(self.bootstrap, Lend) else None
 
     @property
     def local_vm(self) -> LocalVm | None:
-        """The virtual bootstrap machine; None where the bootstrap machine is none."""
+        """The virtual bootstrap machine; None if it is not virtual."""
         return self.bootstrap if isinstance(self.bootstrap, LocalVm) else None
 
     @property
@@ -233,12 +234,12 @@ class ListedServers(PlatformSection, Generic[AServer]):
 
     @property
     def host_networks(self) -> bool:
-        """Whether a server says itself what its networks are."""
+        """Whether a server has a networkConfig."""
         return any(server.network_config is not None for server in self.servers)
 
     @property
     def network(self) -> ipaddress.IPv4Network | None:
-        """The machines' network, where gateway and prefix say which it is."""
+        """The machines' network, if gateway and prefix are set."""
         if self.gateway is None or self.prefix is None:
             return None
         return ipaddress.IPv4Network(f"{self.gateway}/{self.prefix}", strict=False)
