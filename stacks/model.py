@@ -51,7 +51,7 @@ class Settings(Section):
     """All settings of one stack."""
 
     cluster_name: ClusterName = Field(description="the first label of the cluster's domain")
-    base_domain: BaseDomain = Field(description="the domain below which the cluster's names stand")
+    base_domain: BaseDomain = Field(description="the parent domain: the cluster's domain is <clusterName>.<baseDomain>")
     openshift_version: Release = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
     platform: Annotated[Platform, Field(discriminator="type")] = Field(description="where the machines come from")
     control_plane: ControlPlane = Field(default_factory=ControlPlane, description="the control plane machines")
@@ -101,18 +101,22 @@ class Settings(Section):
     )
     protect: bool | None = Field(
         default=None,
-        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced, nor"
-        " the objects of a cluster on a hub; not set: true",
+        description=(
+            "true: keys, project, reserved addresses, control plane machines and the objects of a cluster on a "
+            "hub are neither deleted nor replaced; not set: true"
+        ),
     )
     pool: PoolName | None = Field(
         default=None,
-        description="set only in the stack of a pool: which one it is; `make` sets it by itself",
+        description="the name of the pool, in the stack of a pool only; `make` sets it, do not set it yourself",
     )
     lab: Lab | None = Field(
         default=None,
         description="set only for stacks that run in the lab; read by the command line, not by the program",
     )
-    rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
+    rehearsal: bool = Field(
+        default=False, description="true: an offline preview, with placeholders for missing secrets"
+    )
     _own: tuple[str, ...] | None = PrivateAttr(default=None)
 
     @property

@@ -65,8 +65,10 @@ class _Host(Section):
     )
     mirror: bool = Field(
         default=False,
-        description="kernel, initramfs, root file system and disk image of the stream are kept on the artifact host,"
-        " checked by hash, and fetched from bootBaseUrl",
+        description=(
+            "true: kernel, initramfs, root file system and disk image of the stream are copied to the artifact "
+            "host, verified by their hashes, and machines fetch them from bootBaseUrl"
+        ),
     )
 
     @property
@@ -90,14 +92,18 @@ class SshArtifacts(_Host):
     )
     matchbox: PathOnServer | None = Field(
         default=None,
-        description="the data directory (-data-path, absolute) of a matchbox on that host: it boots the servers, by"
-        " groups and profiles, in place of the tree boot/",
+        description=(
+            "the data directory (-data-path, absolute) of a matchbox on that host, which then boots the "
+            "servers by groups and profiles, instead of the directory boot/"
+        ),
     )
     base_url: _HttpsUrl | None = Field(default=None, description="the https URL under which directory is served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
-        description="the URL for what firmware fetches, where it does not trust baseUrl's authority; over plain http"
-        " nothing proves script, kernel and initramfs; not set: baseUrl",
+        description=(
+            "the URL for firmware that does not trust the certificate of baseUrl; with plain http nothing "
+            "protects script, kernel and initramfs from changes; not set: baseUrl"
+        ),
     )
 
     @field_validator("host_key")
@@ -121,6 +127,8 @@ class S3Artifacts(_Host):
     base_url: _HttpsUrl = Field(description="the https URL under which the bucket's objects are served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
-        description="the URL for what firmware fetches; over plain http nothing proves script, kernel and initramfs;"
-        " not set: baseUrl",
+        description=(
+            "the URL for firmware; with plain http nothing protects script, kernel and initramfs from changes; "
+            "not set: baseUrl"
+        ),
     )

@@ -18,7 +18,11 @@ class Hub(Section):
     """How the hub is reached."""
 
     kubeconfig: SecretStr | None = Field(
-        default=None, description="the text of a kubeconfig that may make the namespace and what is in it, as a secret"
+        default=None,
+        description=(
+            "the text of a kubeconfig, as a secret; its account must be allowed to create the namespace and "
+            "everything in it"
+        ),
     )
 
 

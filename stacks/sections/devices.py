@@ -98,19 +98,21 @@ class DeviceRule(Section):
 class InstallToDisk(Section):
     """How machines are installed to disk."""
 
-    device: DeviceRule = Field(description="which disk to install to; one must match")
+    device: DeviceRule = Field(description="the rule for the disk to install to; a disk must match")
     wipe_disks: tuple[DeviceRule, ...] = Field(
         default=(),
         strict=False,
-        description="other disks that are emptied, by the same rules; disks that are not listed are never written",
+        description="rules for other disks to empty; disks that match no rule are never written",
     )
     image: Literal["live", "stream"] = Field(
         default="live",
-        description="live: the image that the live system carries; stream: the disk image that the stream names",
+        description=(
+            "the source of the disk image: live: the live system contains it; stream: the URL in the stream metadata"
+        ),
     )
     valid_hours: int = Field(
         default=24,
         ge=1,
         le=720,
-        description="so many hours after an installer was published, or started by kexec, it does nothing any more",
+        description="how many hours after its publication, or its start by kexec, an installer refuses to work",
     )

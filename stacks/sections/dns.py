@@ -82,15 +82,18 @@ class Tsig(Section):
 class _Kept(Section):
     """What all DNS services that we write to share."""
 
-    zone: Zone | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
+    zone: Zone | None = Field(default=None, description="the zone of the records; not set: baseDomain")
     reverse_zones: ReverseZones = Field(
         default=(),
         strict=False,
-        description="reverse zones of ours, by name or as networks (198.51.100.0/24): they get PTR records",
+        description="reverse zones in which PTR records are written, by name or as networks (198.51.100.0/24)",
     )
     propagation: Literal["authoritative", "service"] = Field(
         default="authoritative",
-        description="authoritative (every name server of the zone is waited for) or service (only the service itself)",
+        description=(
+            "when a change counts as visible: authoritative (all name servers of the zone have it) or service "
+            "(the service reports it)"
+        ),
     )
     propagation_timeout: int = Field(default=60, ge=1, le=86400, description="seconds until a change must be visible")
 

@@ -34,7 +34,8 @@ class ClaimRegistry(_Registry):
     )
     size: int = Field(default=100, ge=1, le=1_000_000, description="how large the volume is, GiB")
     access: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
-        default="ReadWriteOnce", description="ReadWriteOnce: one pod, replaced by taking it away first; ReadWriteMany"
+        default="ReadWriteOnce",
+        description="ReadWriteOnce: only one pod, which is stopped before its replacement starts; or ReadWriteMany",
     )
 
 
@@ -43,10 +44,11 @@ class S3Registry(_Registry):
 
     type: Literal["s3"] = "s3"
     bucket: Bucket = Field(description="the bucket, which is there already")
-    region: Region = Field(default="us-east-1", description="its region; stores of your own take any")
+    region: Region = Field(default="us-east-1", description="its region; most object stores other than AWS accept any")
     endpoint: Endpoint | None = Field(default=None, description="the store's URL; not set: AWS")
     path_style: bool = Field(
-        default=False, description="true: the bucket stands in the URL's path, as most stores of your own want it"
+        default=False,
+        description="true: the bucket is in the path of the URL, as most object stores other than AWS need it",
     )
     access_key_id: KeyId | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")

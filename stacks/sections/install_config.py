@@ -79,15 +79,17 @@ class Proxy(Section):
     """The proxy through which the cluster's nodes reach other networks."""
 
     http_proxy: Annotated[SecretStr, _proxy_of("http")] | None = Field(
-        default=None, description="for HTTP, a URL; a secret if an account stands in it"
+        default=None, description="the URL of the proxy for HTTP; a secret if it contains an account"
     )
     https_proxy: Annotated[SecretStr, _proxy_of("http", "https")] | None = Field(
-        default=None, description="for HTTPS, a URL; a secret if an account stands in it"
+        default=None, description="the URL of the proxy for HTTPS; a secret if it contains an account"
     )
     no_proxy: str | None = Field(
         default=None,
-        description="what is reached without it, with commas: domains, addresses, networks; the installer adds the"
-        " cluster's own",
+        description=(
+            "domains, addresses and networks that are reached without the proxy, separated by commas; the "
+            "installer adds the cluster's own"
+        ),
     )
 
     @field_validator("no_proxy")
@@ -117,9 +119,9 @@ class Proxy(Section):
 class ImageDigestSource(Section):
     """Mirrors of images that are referred to by digest."""
 
-    source: Repository = Field(description="the repository that images are named in, without tag and digest")
+    source: Repository = Field(description="the repository in the images' names, without tag and digest")
     mirrors: Annotated[tuple[Repository, ...], AfterValidator(some)] = Field(
-        strict=False, description="repositories that have the same images; asked in this order"
+        strict=False, description="repositories with the same images, in the order in which they are tried"
     )
 
 
@@ -127,10 +129,10 @@ class Capabilities(Section):
     """OpenShift's optional capabilities that are installed."""
 
     baseline_capability_set: str = Field(
-        default="vCurrent", description="a set of them: None, vCurrent, or that of a release, e.g. v4.18"
+        default="vCurrent", description="a set of capabilities: None, vCurrent, or that of a release, e.g. v4.18"
     )
     additional_enabled_capabilities: tuple[str, ...] = Field(
-        default=(), strict=False, description="single ones besides, e.g. NodeTuning"
+        default=(), strict=False, description="further single capabilities, e.g. NodeTuning"
     )
 
     @field_validator("baseline_capability_set")
@@ -161,11 +163,13 @@ class External(Section):
 
     platform_name: Annotated[
         str, matching(r"[!-~]([ -~]{0,61}[!-~])?", "it is no name", "give up to 63 characters of ASCII")
-    ] = Field(default="Unknown", description="what the cluster calls it; nothing depends on it")
+    ] = Field(default="Unknown", description="its name in the cluster; nothing depends on it")
     cloud_controller_manager: Literal["", "External"] = Field(
         default="",
-        description="External: each node is tainted until a cloud controller manager knows it, which install.manifests"
-        " bring",
+        description=(
+            "External: each node is tainted until a cloud controller manager has initialized it; that must be "
+            "in install.manifests"
+        ),
     )
 
 
@@ -178,20 +182,21 @@ class ClusterPlatform(Section):
 class InstallConfig(Section):
     """Fields of install-config.yaml."""
 
-    networking: Networking = Field(default_factory=Networking, description="networks inside of the cluster")
+    networking: Networking = Field(default_factory=Networking, description="networks inside the cluster")
     proxy: Proxy | None = Field(default=None, description="not set: the nodes use no proxy")
     additional_trust_bundle: PublicPem | None = Field(
-        default=None, description="certificates (PEM) that the nodes trust: of a mirror registry, of a proxy"
+        default=None, description="certificates (PEM) that the nodes trust, e.g. of a mirror registry or a proxy"
     )
     additional_trust_bundle_policy: Literal["Proxyonly", "Always"] | None = Field(
-        default=None, description="when they are trusted: Proxyonly, with a proxy only; Always. Not set: Proxyonly"
+        default=None, description="when they are trusted: Proxyonly (only with a proxy) or Always; not set: Proxyonly"
     )
     image_digest_sources: tuple[ImageDigestSource, ...] = Field(
         default=(), strict=False, description="mirrors of image repositories"
     )
     capabilities: Capabilities | None = Field(default=None, description="not set: all that the release has")
     feature_set: Literal["TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade"] | None = Field(
-        default=None, description="features that are not for everybody; such a cluster cannot be upgraded"
+        default=None,
+        description="a set of features that are not ready for production; such a cluster cannot be upgraded",
     )
     feature_gates: tuple[Gate, ...] = Field(
         default=(), strict=False, description="single ones, `<name>=true` or `=false`, with featureSet CustomNoUpgrade"
@@ -200,11 +205,11 @@ class InstallConfig(Section):
         default=None, description="not set: none, or baremetal where that keeps addresses (apiAddress.type platform)"
     )
     cpu_partitioning_mode: Literal["None", "AllNodes"] | None = Field(
-        default=None, description="AllNodes: nodes can have processors of their own for OpenShift's work"
+        default=None, description="AllNodes: nodes can reserve processors for OpenShift's own processes"
     )
     other: dict[str, Any] = Field(
         default_factory=dict,
-        description="any other field of install-config.yaml, as the installer has it; the installer alone checks it",
+        description="any other field of install-config.yaml; only the installer checks it",
     )
 
     @property

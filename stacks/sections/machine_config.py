@@ -39,16 +39,18 @@ class Tang(Section):
             "it is no thumbprint of a key",
             "give what `tang-show-keys` prints on the server",
         ),
-    ] = Field(description="of the key that it signs with: what `tang-show-keys` prints there")
+    ] = Field(description="the thumbprint of its signing key, as `tang-show-keys` on the server prints it")
 
 
 class DiskEncryption(Section):
     """Root file systems on encrypted volumes, which nodes open without a person."""
 
     roles: Roles | None = Field(default=None, description="the roles whose disks are encrypted; not set: all")
-    tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
-    tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open it")
-    threshold: int = Field(default=1, ge=1, le=100, description="how many of these it takes")
+    tpm2: bool = Field(default=False, description="true: the machine's TPM 2 opens the disk")
+    tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open the disk")
+    threshold: int = Field(
+        default=1, ge=1, le=100, description="how many of TPM 2 and Tang servers are needed to open the disk"
+    )
 
     @model_validator(mode="after")
     def _opens(self) -> DiskEncryption:
@@ -72,30 +74,30 @@ class DiskEncryption(Section):
 class ContainerStorage(Section):
     """A separate disk for images and containers (/var/lib/containers)."""
 
-    roles: Roles | None = Field(default=None, description="the roles whose machines have it; not set: all")
+    roles: Roles | None = Field(default=None, description="the roles whose machines have this disk; not set: all")
     device: StableDevice = Field(
-        description="the disk: a path below /dev/disk/by-id or /dev/disk/by-path that all these nodes have; it must be"
-        " empty (boot.install.wipeDisks), for Ignition takes no other"
+        description=(
+            "the disk: a path in /dev/disk/by-id or /dev/disk/by-path that exists on all these nodes; the disk "
+            "must be empty (boot.install.wipeDisks), because Ignition refuses any other"
+        )
     )
 
 
 class MachineConfigs(Section):
     """What nodes have from their first boot on."""
 
-    roles: Roles | None = Field(
-        default=None, description="whose ntpServers and extensions these are; not set: all machines'"
-    )
+    roles: Roles | None = Field(default=None, description="the roles that get ntpServers and extensions; not set: all")
     ntp_servers: Annotated[tuple[Host, ...], AfterValidator(_different)] = Field(
-        default=(), strict=False, description="time servers, instead of CoreOS's own: /etc/chrony.conf"
+        default=(), strict=False, description="time servers that replace CoreOS's own, in /etc/chrony.conf"
     )
     extensions: Annotated[tuple[Extension, ...], AfterValidator(_different)] = Field(
-        default=(), strict=False, description="packages beside CoreOS that OpenShift has for its nodes"
+        default=(), strict=False, description="OpenShift's extensions: additional packages for CoreOS"
     )
     disk_encryption: DiskEncryption | None = Field(
-        default=None, description="root file systems on encrypted volumes; with boot.install only"
+        default=None, description="encryption of the root file systems; only with boot.install"
     )
     container_storage: ContainerStorage | None = Field(
-        default=None, description="a disk of its own for images and containers"
+        default=None, description="a separate disk for images and containers"
     )
 
     @property

@@ -104,7 +104,7 @@ class ClusterNetwork(Section):
         default=HOST_PREFIX,
         ge=1,
         le=HOST_PREFIX_IPV6,
-        description="the length of each node's part of it: 23 is 510 pods; of an IPv6 network it is 64, set or not",
+        description="the prefix length of each node's part of it: 23 allows 510 pods; always 64 for an IPv6 network",
     )
 
     @model_validator(mode="before")
@@ -119,14 +119,14 @@ class Ipv4(Section):
     """OVN-Kubernetes' own IPv4 networks."""
 
     internal_join_subnet: Annotated[Network, AfterValidator(_network_of_ipv4)] = Field(
-        default=JOIN_NETWORK, description="between the pods' routers; one address for each node"
+        default=JOIN_NETWORK, description="the network between OVN's routers; it needs one address per node"
     )
 
 
 class OvnKubernetes(Section):
     """OVN-Kubernetes' own networks."""
 
-    ipv4: Ipv4 = Field(default_factory=Ipv4, description="of IPv4")
+    ipv4: Ipv4 = Field(default_factory=Ipv4, description="the IPv4 networks")
 
 
 class Networking(Section):
@@ -134,7 +134,7 @@ class Networking(Section):
 
     network_type: NetworkType = Field(
         default="OVNKubernetes",
-        description="the network plug-in; for another one than OVNKubernetes, install.manifests bring it",
+        description="the network plug-in; any other than OVNKubernetes must be in install.manifests",
     )
     cluster_network: Annotated[tuple[ClusterNetwork, ...], AfterValidator(some)] = Field(
         default=(ClusterNetwork(cidr=CLUSTER_NETWORK),), strict=False, description="the pods' networks"
@@ -142,7 +142,7 @@ class Networking(Section):
     service_network: Annotated[tuple[Network, ...], AfterValidator(_one_of_each)] = Field(
         default=(SERVICE_NETWORK,),
         strict=False,
-        description="the services' network, one; with dual stack one of IPv4, and after it one of IPv6",
+        description="the services' network; with dual stack first the IPv4 network, then the IPv6 network",
     )
     ovn_kubernetes_config: OvnKubernetes | None = Field(
         default=None, description="not set: OVN-Kubernetes' own networks are its defaults"

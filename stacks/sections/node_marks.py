@@ -65,7 +65,10 @@ class Taint(Section):
     key: Annotated[str, AfterValidator(_taint)] = Field(description="its key, e.g. example.com/storage")
     value: _Value = Field(default="", description="its value")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
-        description="NoSchedule: no new pods; PreferNoSchedule: rather none; NoExecute: pods that run leave, too"
+        description=(
+            "NoSchedule: no new pods; PreferNoSchedule: no new pods if there is another node; NoExecute: "
+            "running pods are removed too"
+        )
     )
 
 

@@ -73,7 +73,11 @@ _Interface = Annotated[
 ]
 _Ranges = Annotated[
     tuple[_Range, ...],
-    Field(default=(), strict=False, description="CIDRs or ranges first-last, one per item, that are routed here"),
+    Field(
+        default=(),
+        strict=False,
+        description="CIDRs or ranges (first-last), one per item, that your network routes to the cluster",
+    ),
 ]
 
 
@@ -83,7 +87,7 @@ class _Pool(Section):
     name: _Name = Field(description="the pool's name, by which services may ask for it")
     addresses: _Ranges
     auto_assign: bool = Field(
-        default=True, description="true, or false: only services that ask for the pool by name get its addresses"
+        default=True, description="true: any service may get its addresses; false: only services that name the pool"
     )
 
 
@@ -91,13 +95,14 @@ class BgpPool(_Pool):
     """Addresses of your facility, or elastic addresses that are reserved for the cluster."""
 
     reserve: Annotated[int, AfterValidator(_block)] | None = Field(
-        default=None, description="how many elastic addresses the platform is to reserve for the pool; else addresses"
+        default=None,
+        description="how many elastic addresses the platform reserves for the pool; give this or addresses",
     )
     aggregation_length: int | None = Field(
         default=None,
         ge=8,
         le=32,
-        description="the prefix length that IPv4 addresses are announced with; not set: each by itself (32)",
+        description="the prefix length with which IPv4 addresses are announced; not set: each address alone (32)",
     )
 
     @model_validator(mode="after")
@@ -147,7 +152,9 @@ class _MetalLb(Section):
     catalog: str = Field(
         default=OPENSHIFT_CATALOG,
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
-        description="the catalogue that has the operator: redhat-operators on OpenShift, community-operators on OKD",
+        description=(
+            "the catalogue that contains the operator: redhat-operators on OpenShift, community-operators on OKD"
+        ),
     )
 
 
@@ -158,7 +165,10 @@ class MetalLbBgp(_MetalLb):
     pools: tuple[BgpPool, ...] = Field(strict=False, description="the pools of addresses, at least one")
     peers_per_node: int = Field(default=2, ge=1, le=8, description="how many peer addresses a node has; Metal gives 2")
     hold_time: int | None = Field(
-        default=None, ge=3, le=65535, description="seconds until a silent session is lost, at least 3; not set: 90"
+        default=None,
+        ge=3,
+        le=65535,
+        description="seconds without a message after which a BGP session counts as lost, at least 3; not set: 90",
     )
 
     @model_validator(mode="after")

@@ -129,7 +129,9 @@ class Spot(Section):
 class Gateway(Section):
     """A gateway of Metal in a VLAN, with a private subnet of its own."""
 
-    size: Literal[8, 16, 32, 64, 128] = Field(description="how many addresses its private IPv4 subnet has, 8 to 128")
+    size: Literal[8, 16, 32, 64, 128] = Field(
+        description="the number of addresses in its private IPv4 subnet, 8 to 128"
+    )
 
 
 class Network(Section):
@@ -139,10 +141,10 @@ class Network(Section):
     vlan: int | None = Field(default=None, ge=2, le=3999, description="its number, 2 to 3999; not set: Metal chooses")
     description: str = Field(default="", max_length=100, description="what it is for; shown with the VLAN")
     roles: Annotated[tuple[Literal["control-plane", "worker"], ...], AfterValidator(_some)] = Field(
-        strict=False, description="whose machines are in it: control-plane, worker"
+        strict=False, description="the roles whose machines are attached to it: control-plane, worker"
     )
     gateway: Gateway | None = Field(
-        default=None, description="a gateway with a private subnet, from which the machines get addresses"
+        default=None, description="a gateway of Metal with a private subnet, from which the machines get addresses"
     )
     subnet: Annotated[str, AfterValidator(_network)] | None = Field(
         default=None, description="an IPv4 network of yours, from which the machines get addresses; else gateway"
@@ -176,9 +178,11 @@ class Network(Section):
 class MachineSubnets(Section):
     """The prefix length of a machine's own public IPv4 subnet, by role."""
 
-    bootstrap: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31, as Metal gives it")
-    control_plane: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31")
-    worker: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31")
+    bootstrap: SubnetLength | None = Field(
+        default=None, description="the prefix length, 28 to 31; not set: 31, Metal's default"
+    )
+    control_plane: SubnetLength | None = Field(default=None, description="the prefix length, 28 to 31; not set: 31")
+    worker: SubnetLength | None = Field(default=None, description="the prefix length, 28 to 31; not set: 31")
 
     def of(self, role: str) -> int | None:
         """A role's prefix length; None for Metal's default."""
@@ -246,15 +250,19 @@ class EquinixMetal(PlatformSection):
         default=None,
         ge=1,
         le=24 * 365,
-        description="hours after the first `up` when Metal deletes all machines, whatever runs on them; for rehearsals",
+        description=(
+            "hours after the first `up` until Metal deletes all machines, whatever runs on them; for test installations"
+        ),
     )
     custom_data: dict[str, Any] = Field(
-        default_factory=dict, description="an object that each machine finds in its metadata (`customdata`); no secrets"
+        default_factory=dict, description="an object for the metadata of each machine (`customdata`); no secrets"
     )
     tags: tuple[Annotated[str, AfterValidator(_tag)], ...] = Field(
         default=(), strict=False, description="further tags of every machine and every reserved address"
     )
-    networks: tuple[Network, ...] = Field(default=(), strict=False, description="VLANs, and whose machines are in them")
+    networks: tuple[Network, ...] = Field(
+        default=(), strict=False, description="VLANs, each with the roles whose machines are attached to it"
+    )
     network_type: Literal["layer3", "hybrid-bonded", "hybrid", "layer2-bonded", "layer2-individual"] | None = Field(
         default=None, description="layer3, or hybrid-bonded; not set: hybrid-bonded for machines in a VLAN, else layer3"
     )
@@ -264,7 +272,7 @@ class EquinixMetal(PlatformSection):
         description="the interfaces of the machines' bond, as patterns; exact names for plans with more than 2 ports",
     )
     machine_subnets: MachineSubnets = Field(
-        default_factory=MachineSubnets, description="public IPv4 subnets of the machines' own, by role"
+        default_factory=MachineSubnets, description="prefix lengths of each machine's own public IPv4 subnet, by role"
     )
 
     @model_validator(mode="after")

@@ -51,12 +51,16 @@ class Api(Section):
 class Bmc(Section):
     """How Ironic reaches the BMCs of enrolled servers: settings that all BMCs share."""
 
-    username: Account | None = Field(default=None, description="the account, one made for this purpose")
+    username: Account | None = Field(
+        default=None, description="the user name of an account that you create for this purpose"
+    )
     password: Password | None = Field(default=None, description="its password, as a secret")
     verify_ca: _Verification | None = Field(
         default=None,
-        description="how the conductors verify certificates: true: by their system's authorities; false: not at all;"
-        " a path: by this file of theirs; not set: true",
+        description=(
+            "how Ironic's conductors verify the BMC's certificate: true: with their system's authorities; "
+            "false: not at all; a path: with this file on the conductors; not set: true"
+        ),
     )
 
 
@@ -64,8 +68,10 @@ class ServerBmc(Bmc):
     """One server's BMC; settings that are missing here are taken from platform.bmc."""
 
     address: AnyBmcUrl = Field(
-        description="its URL, as the conductors reach it: https://10.0.0.11; with the driver ipmi ipmi://10.0.0.11, and"
-        " :<port> unless it is 623"
+        description=(
+            "its URL for the conductors: https://10.0.0.11; with the driver ipmi: ipmi://10.0.0.11, with "
+            ":<port> if it is not 623"
+        )
     )
     system_id: SystemId | None = Field(default=None, description="the path of the System, where a BMC serves several")
 
@@ -103,34 +109,53 @@ class Server(listed.Server):
 
     driver: Literal["redfish", "idrac", "ipmi"] | None = Field(
         default=None,
-        description="Ironic's hardware type, to enrol it; with bmc. With redfish and idrac it boots a disc that its BMC"
-        " attaches, with ipmi from the network, which takes DHCP",
+        description=(
+            "Ironic's hardware type: this program enrols the server in Ironic; only with bmc. With redfish and "
+            "idrac the server boots from a disc that its BMC attaches, with ipmi from the network, which needs "
+            "DHCP"
+        ),
     )
-    bmc: ServerBmc | None = Field(default=None, description="how Ironic reaches it; with driver")
-    conductor_group: _Class | None = Field(default=None, description="the group of conductors it is given; with driver")
-    node: _NodeName | None = Field(default=None, description="name or UUID of a node that Ironic has")
+    bmc: ServerBmc | None = Field(
+        default=None, description="address and account of its BMC, for Ironic; only with driver"
+    )
+    conductor_group: _Class | None = Field(default=None, description="its conductor group in Ironic; only with driver")
+    node: _NodeName | None = Field(default=None, description="name or UUID of a node that exists in Ironic")
     resource_class: _Class | None = Field(
-        default=None, description="with driver: what it gets; not set: baremetal. Without driver and node: what it has"
+        default=None,
+        description=(
+            "with driver: the resource class that the enrolled server gets; not set: baremetal. Without driver "
+            "and node: the resource class from which Ironic chooses a server"
+        ),
     )
-    traits: Words = Field(default=(), description="traits that it has; without driver and node")
+    traits: Words = Field(
+        default=(), description="traits that the chosen server must have; only without driver and node"
+    )
     clean_steps: tuple[CleanStep, ...] | None = Field(
         default=None,
         strict=False,
-        description="what is done to it once before it is available, in this order; with driver; not set: as in"
-        " platform.cleanSteps",
+        description=(
+            "cleaning steps that Ironic runs once, in this order, before the server is available; only with "
+            "driver; not set: as in platform.cleanSteps"
+        ),
     )
     deploy_steps: tuple[DeployStep, ...] | None = Field(
         default=None,
         strict=False,
-        description="what is done when it is deployed, before it boots its installer, in this order; with the driver"
-        " redfish or idrac; not set: as in platform.deploySteps",
+        description=(
+            "deployment steps that Ironic runs, in this order, before the server boots its installer; only "
+            "with the driver redfish or idrac; not set: as in platform.deploySteps"
+        ),
     )
     boot: Literal["disc", "network"] | None = Field(
         default=None,
-        description="what it boots its installer from; without driver; not set: disc. With network it is by iPXE, and"
-        " Ironic must have a port with its mac",
+        description=(
+            "how it boots its installer; only without driver; not set: disc. With network it boots by iPXE, "
+            "and Ironic must have a port with its mac"
+        ),
     )
-    boot_mode: BootMode | None = Field(default=None, description="not set: as in platform.bootMode")
+    boot_mode: BootMode | None = Field(
+        default=None, description="the boot mode to set, bios or uefi; not set: as in platform.bootMode"
+    )
 
     @property
     def by_network(self) -> bool:
@@ -185,21 +210,28 @@ class Ironic(listed.ListedServers[Server]):
         *(Needed(path=f"platform.bmc.{key}", when=_lacks(key)) for key in ("username", "password")),
     )
     type: Literal["ironic"] = "ironic"
-    api: Api = Field(description="how Ironic is reached")
-    bmc: Bmc = Field(default_factory=Bmc, description="what the BMCs of enrolled servers have in common")
+    api: Api = Field(description="address and account of Ironic's API")
+    bmc: Bmc = Field(default_factory=Bmc, description="defaults for the BMCs of all enrolled servers")
     boot_mode: BootMode | None = Field(
-        default=None, description="what servers' firmware is set to: bios or uefi; not set: as it is set"
+        default=None, description="the boot mode to set on servers, bios or uefi; not set: it is not changed"
     )
     clean_steps: tuple[CleanStep, ...] = Field(
-        default=(), strict=False, description="what is done to each enrolled server once before it is available"
+        default=(),
+        strict=False,
+        description="cleaning steps that Ironic runs once on each enrolled server, before it is available",
     )
     deploy_steps: tuple[DeployStep, ...] = Field(
         default=(),
         strict=False,
-        description="what is done when an enrolled server is deployed, before it boots its installer; not with ipmi",
+        description=(
+            "deployment steps that Ironic runs on an enrolled server before it boots its installer; not with ipmi"
+        ),
     )
     release: Literal["keep", "remove"] = Field(
-        default="keep", description="enrolled servers that are given back: keep them in Ironic, or remove them"
+        default="keep",
+        description=(
+            "what to do with enrolled servers when they are no longer used: keep them in Ironic, or remove them"
+        ),
     )
 
     def reached(self) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ MACHINE_NAME = re.compile(rf"({'|'.join(SECTIONS)})-(0|[1-9]\d{{0,3}})")
 class NetworkCard(Section):
     """A network card of a server, as in `hosts[].interfaces` of agent-config.yaml."""
 
-    name: Interface = Field(description="what networkConfig calls it; how the host itself calls it does not matter")
+    name: Interface = Field(description="its name in networkConfig; the name in the operating system may differ")
     mac_address: Mac = Field(description="its MAC address, in lower case")
 
 
@@ -37,40 +37,42 @@ class Server(Section):
 
     name: str = Field(description="control-plane-<n>, worker-<n> or arbiter-0; the host name is <cluster>-<name>")
     mac: Mac = Field(description="the MAC address of the network card that it boots from")
-    address: MachineAddress = Field(description="its IPv4 address: where it is reached")
+    address: MachineAddress = Field(description="its IPv4 address, at which the nodes and this program reach it")
     private_address: MachineAddress | None = Field(
-        default=None, description="its IPv4 address within the rack; not set: address"
+        default=None, description="its private IPv4 address; not set: the same as address"
     )
     ipv6_address: MachineIpv6 | None = Field(
-        default=None, description="with platform.ipv6: its IPv6 address, which it is to have for good"
+        default=None, description="with platform.ipv6: its IPv6 address, which must never change"
     )
     consent: Literal["wipe"] | None = Field(
-        default=None, description="wipe: it may be installed although it runs, or its disk holds, something unknown"
+        default=None, description="wipe: it may be installed even if something unknown runs on it or is on its disk"
     )
     installation: int = Field(
         default=0,
         ge=0,
         le=1_000_000,
-        description="raise it to have this machine installed anew although nothing else has changed",
+        description="raise this number to install the machine again although nothing else has changed",
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of this machine, after those of its role"
     )
     install_device: DeviceRule | None = Field(
-        default=None, description="which disk to install to; not set: boot.install.device"
+        default=None, description="the disk to install to; not set: as in boot.install.device"
     )
     wipe_disks: tuple[DeviceRule, ...] | None = Field(
         default=None, strict=False, description="other disks to empty; not set: boot.install.wipeDisks"
     )
     interfaces: tuple[NetworkCard, ...] = Field(
-        default=(), strict=False, description="its network cards, as far as networkConfig names them"
+        default=(), strict=False, description="its network cards that networkConfig names"
     )
     labels: Labels = Field(default_factory=dict, description="further labels of its node, key: value")
     taints: Taints = Field(default=(), description="further taints of its node")
     network_config: dict[str, Any] | None = Field(
         default=None,
-        description="its networks, as NMState: bonds, VLANs, addresses, routes, resolvers, MTU; in place of DHCP and"
-        " networkBoot, see docs/host-networks.md",
+        description=(
+            "its network configuration in NMState's format (bonds, VLANs, addresses, routes, resolvers, MTU); "
+            "replaces DHCP and networkBoot, see docs/host-networks.md"
+        ),
     )
 
     @field_validator("name")
@@ -111,16 +113,23 @@ class LocalVm(Section):
 
     type: Literal["local-vm"] = "local-vm"
     address: MachineAddress = Field(description="its IPv4 address")
-    mac: Mac = Field(description="its MAC address, 52:54:00:... of your choice; DHCP gives it its address by that")
-    bridge: Interface = Field(description="the bridge into the machines' network")
+    mac: Mac = Field(
+        description="its MAC address, which you choose (52:54:00:...); DHCP must give it its IPv4 address by that"
+    )
+    bridge: Interface = Field(description="the bridge of the host that is connected to the machines' network")
     interface: Interface | None = Field(
-        default=None, description="with networkBoot static: its interface, as `ip link` there shows it, e.g. enp1s0"
+        default=None,
+        description=(
+            "with networkBoot static: its network interface, as `ip link` in the virtual machine shows it, e.g. enp1s0"
+        ),
     )
     memory: int = Field(default=LOCAL_VM_MIB, ge=1024, le=64 * 1024 * 1024, description="its memory, MiB")
     cpus: int = Field(default=4, ge=1, le=4096, description="its virtual CPUs")
     boot_image: FilePath | None = Field(
         default=None,
-        description="the path, where libvirt runs, of an iPXE image (ISO) that leads to boot.ipxe; not set: by DHCP",
+        description=(
+            "the path, on the libvirt host, of an iPXE image (ISO) that loads boot.ipxe; not set: it boots by DHCP"
+        ),
     )
     uri: Connection = Field(
         default="qemu:///system", description="libvirt's connection URI, as `virsh --connect` takes it"
@@ -160,8 +169,10 @@ class ListedServers(PlatformSection, Generic[AServer]):
     )
     network_boot: Literal["dhcp", "static"] = Field(
         default="dhcp",
-        description="dhcp, or static: live systems are told address, gateway and resolvers by kernel arguments,"
-        " installed ones by a profile of NetworkManager",
+        description=(
+            "dhcp; or static: live systems get address, gateway and resolvers by kernel arguments, installed "
+            "systems by a NetworkManager profile"
+        ),
     )
     bootstrap: Annotated[Lend | LocalVm | NoBootstrap, Field(discriminator="type")] = Field(
         description="where the bootstrap machine comes from"

@@ -14,15 +14,18 @@ from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, wrong
 
 BootMethod = Literal["pxe", "uefi-http", "virtual-media", "live-iso"]
 _BOOT_METHODS = (
-    "pxe: the firmware's own, by DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
-    " virtual-media: the BMC attaches bootImage as a CD; live-iso: it attaches CoreOS's live ISO, made for the server"
+    "pxe: the firmware boots by PXE and DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
+    " virtual-media: the BMC attaches bootImage as a CD; live-iso: the BMC attaches a live ISO of CoreOS that is made"
+    " for this server"
 )
 
 
 class Bmc(Section):
     """How BMCs are reached: settings that all servers share."""
 
-    username: Account | None = Field(default=None, description="the account, one made for this purpose")
+    username: Account | None = Field(
+        default=None, description="the user name of an account that you create for this purpose"
+    )
     password: Password | None = Field(default=None, description="its password, as a secret")
     ca: Pem | None = Field(
         default=None, description="the authority (PEM) of the BMC's certificate; not set: the system's authorities"
@@ -32,7 +35,7 @@ class Bmc(Section):
     )
     boot_method: BootMethod | None = Field(default=None, description=f"{_BOOT_METHODS}; not set: pxe")
     boot_mode: Literal["bios", "uefi"] | None = Field(
-        default=None, description="bios or uefi; not set: as the server is set"
+        default=None, description="the boot mode to set, bios or uefi; not set: it is not changed"
     )
     boot_image: Url | None = Field(
         default=None, description="with virtual-media: the URL of an iPXE image (ISO) that the BMC can fetch"
@@ -58,7 +61,7 @@ class ServerBmc(Bmc):
 class Server(listed.Server):
     """One server and its role."""
 
-    bmc: ServerBmc = Field(description="how it is reached")
+    bmc: ServerBmc = Field(description="address and account of its BMC")
 
 
 def _lacks(key: str) -> Callable[[Tree], bool]:
@@ -75,7 +78,7 @@ class Redfish(listed.ListedServers[Server]):
         Needed(path=f"platform.bmc.{key}", when=_lacks(key)) for key in ("username", "password")
     )
     type: Literal["redfish"] = "redfish"
-    bmc: Bmc = Field(default_factory=Bmc, description="what all BMCs have in common")
+    bmc: Bmc = Field(default_factory=Bmc, description="defaults for the BMCs of all servers")
 
     def reached(self) -> list[tuple[str, str]]:
         # One BMC may serve several systems, which have different ids.
