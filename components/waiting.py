@@ -1,7 +1,8 @@
-"""Outputs that say by themselves what they come from, and whether they are known.
+"""Outputs with given dependencies, and outputs that are unknown in a preview.
 
-The state of a resource names all that its inputs come from, and once more for each input. Where one input says it, or
-what the resource depends on anyway, the others need not: the order in which things are made and deleted is the same.
+The state of a resource lists all resources that its inputs depend on, and lists them again for each input. If one input
+has a dependency, or the resource depends on it anyway, the other inputs need not have it: the order of creation and
+deletion is the same.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ _T = TypeVar("_T")
 
 
 def coming_from(value: pulumi.Input[_T], *resources: pulumi.Resource) -> pulumi.Output[_T]:
-    """The same value, known and secret as it was, as if it came from these resources only.
+    """The same value, known or secret as before, as if it depended on these resources only.
 
-    What it really comes from must stand before them, or before what takes it in another way.
+    Its real dependencies must come before these resources, or before its user in another way.
     """
     whole = pulumi.Output.from_input(value)
 
@@ -29,7 +30,7 @@ def coming_from(value: pulumi.Input[_T], *resources: pulumi.Resource) -> pulumi.
 
 
 def not_known() -> pulumi.Output[Any]:
-    """What a preview does not know yet, though no resource makes it."""
+    """A value that a preview does not know, although no resource provides it."""
     return pulumi.Output(set[pulumi.Resource](), _done(None), _done(False))
 
 

@@ -1,4 +1,4 @@
-"""What the annotations of arguments and outputs say, for the schema and for arguments that come over the wire."""
+"""Reads the annotations of arguments and outputs, for the schema and for arguments from other languages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from metal_ipi.provider.inputs import Inputs
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """One annotation, taken apart."""
+    """The parts of one annotation."""
 
     kinds: tuple[Any, ...]
-    """What it may be: types such as `str`, `Sequence[str]` or a dataclass; one, or several to choose from."""
+    """The possible types, such as `str`, `Sequence[str]` or a dataclass; one or several."""
     optional: bool
     """Whether it may be None."""
     plain: bool
-    """Whether it must be known: no output may stand there."""
+    """Whether the value must be known: an output is not allowed."""
     secret: bool = False
-    """Whether it is declared to be a secret."""
+    """Whether it is declared as a secret."""
 
 
 def shape(annotation: Any) -> Shape:
@@ -34,7 +34,7 @@ def shape(annotation: Any) -> Shape:
     members, markers = list(_members(annotation)), set(said(annotation))
     outputs = [member for member in members if _is_output(member)]
     kinds = [member for member in members if member not in outputs and get_origin(member) is not Awaitable]
-    if not [kind for kind in kinds if kind is not types.NoneType]:  # an output alone
+    if not [kind for kind in kinds if kind is not types.NoneType]:  # only an output: `pulumi.Output[T]`
         kinds += [inner for output in outputs for inner in _members(get_args(output)[0])]
     return Shape(
         kinds=tuple(kind for kind in kinds if kind is not types.NoneType),
@@ -65,15 +65,15 @@ class Field:
     """An argument."""
 
     name: str
-    """In Python."""
+    """Its name in Python."""
     wire: str
-    """In other languages."""
+    """Its name in other languages."""
     shape: Shape
     required: bool
 
 
 def fields(args: type) -> list[Field]:
-    """The arguments that other languages can give: not those which take objects of Python."""
+    """The arguments that other languages can give; not those that take Python objects."""
     hints = hints_of(args)
     found: list[Field] = []
     if issubclass(args, Inputs):
@@ -92,12 +92,12 @@ def fields(args: type) -> list[Field]:
 
 def hints_of(item: Any) -> dict[str, Any]:
     """The annotations of a class or a function, resolved."""
-    # The SDK's own name each other as text.
+    # Annotations in Pulumi's SDK refer to each other as text, so its names are needed too.
     return get_type_hints(item, localns={**vars(pulumi), "T": Any}, include_extras=True)
 
 
 def outputs(component: type) -> dict[str, Any]:
-    """The outputs of a component or resource, by their names in Python: attributes and properties."""
+    """The outputs of a component or resource (attributes and properties), by their names in Python."""
     found = {name: hint for name, hint in hints_of(component).items() if not name.startswith("_")}
     for parent in reversed(component.__mro__):
         for name, item in vars(parent).items():
@@ -108,7 +108,7 @@ def outputs(component: type) -> dict[str, Any]:
 
 
 def items(kind: Any) -> Any:
-    """What a list or a map holds; None where it is neither."""
+    """The element type of a list or map type; None for another type."""
     origin = get_origin(kind)
     if not isinstance(origin, type):
         return None
@@ -118,7 +118,7 @@ def items(kind: Any) -> Any:
 
 
 def is_map(kind: Any) -> bool:
-    """Whether it is a map."""
+    """Whether the type is a map."""
     origin = get_origin(kind)
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
@@ -135,6 +135,6 @@ def _is_of_python(kind: Any) -> bool:
 
 
 def camel(name: str) -> str:
-    """A name of Python's as other languages have it."""
+    """A Python name in camelCase, as other languages use it."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

@@ -20,10 +20,10 @@ class ClusterArgs:
     """Arguments of `Cluster`."""
 
     settings: Mapping[str, Any]
-    """The settings, named as in a stack file, without `metal-ipi:`. Plain values, secrets too: they are marked as such
-    wherever they are used."""
+    """The settings, named as in a stack file, without `metal-ipi:`. They must be plain values, secrets too: the
+    component marks them as secrets wherever it uses them."""
     directory: Path | None = None
-    """Where relative paths among the settings begin; None: the working directory."""
+    """The directory to which relative paths in the settings refer. None: the working directory."""
 
 
 _THROUGH_A_HUB = Problem(
@@ -35,32 +35,33 @@ _THROUGH_A_HUB = Problem(
 
 
 class Cluster(pulumi.ComponentResource):
-    """A cluster of OpenShift or OKD on bare metal, installed, checked and kept as its settings say. One in a stack.
+    """An OpenShift or OKD cluster on bare metal, installed, checked and kept as its settings say. One per stack.
 
-    The settings are those of a stack file. They must be known before anything is made; what is wrong with them is told
-    at once, all of it, and nothing is changed.
+    The settings are those of a stack file. They must be known before anything is made. All problems with them are
+    reported at once, before anything is changed.
     """
 
     cluster: pulumi.Output[dict[str, str]]
     """`name`, `domain` and `version`."""
     api: pulumi.Output[dict[str, str]]
-    """`url`; and `address`, where the API has one of its own."""
+    """`url`; and `address`, if the API has an address of its own."""
     ingress: pulumi.Output[dict[str, str]] | None
-    """`address`: that of `*.apps`; none where they have none of their own."""
+    """`address`: the address of `*.apps`; none if it has none of its own."""
     service_addresses: pulumi.Output[dict[str, Any]] | None
-    """`pools`: the addresses that services of type LoadBalancer get, by pool; none where nothing of ours keeps them."""
+    """`pools`: the addresses for services of type LoadBalancer, by pool; none if the stack does not install MetalLB."""
     cost: pulumi.Output[dict[str, Any]] | None
-    """What is ordered costs; none where nothing is."""
+    """The cost of what is ordered; none if nothing is ordered."""
     dns: pulumi.Output[dict[str, Any]] | None
-    """`needed`: the records that somebody has to set; none where we do."""
+    """`needed`: the records that you must set by hand; none if this program sets them."""
     bootstrap: pulumi.Output[dict[str, bool]]
-    """`present`: whether there is a bootstrap machine."""
+    """`present`: whether the bootstrap machine exists."""
     nodes: pulumi.Output[list[dict[str, Any]]]
-    """`name`, `role`, `public_ipv4`, `private_ipv4`, `ipv6` (dual stack) and `checks` of each, once they passed."""
+    """`name`, `role`, `public_ipv4`, `private_ipv4`, `ipv6` (dual stack) and `checks` of each node, known once its
+    checks passed."""
     kubeconfig: pulumi.Output[Secret[str]]
     """An administrator's kubeconfig. Secret."""
     kubeadmin_password: pulumi.Output[Secret[str]]
-    """The console's first password. Secret."""
+    """The first password of user kubeadmin. Secret."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Raises SettingsError before anything is registered."""
@@ -80,7 +81,7 @@ class Cluster(pulumi.ComponentResource):
 
 
 def _beginning_at(directory: Path, settings: Settings) -> Settings:
-    """The same with absolute paths: elsewhere they begin where metal-ipi is."""
+    """The settings with absolute paths; other code would resolve relative ones against metal-ipi's own directory."""
 
     def absolute(path: str | None) -> str | None:
         return None if path is None else str(directory.absolute() / path)

@@ -1,7 +1,7 @@
-"""The engine's Construct: a program in another language makes a component, and the component makes its resources here.
+"""The engine's Construct call: a program in another language makes a component, whose resources are made here.
 
-The SDK's host for components hands arguments over as they come. Ours turns them into what the components take: data
-classes, with plain values where a component must know a value before it can declare anything.
+The SDK's component host passes arguments on as they come. Ours converts them to what the components take: dataclasses,
+with plain values if a component must know a value before it can declare anything.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from metal_ipi.provider.plugin import VERSION
 from metal_ipi.stacks.problems import SECRET_NAMES, Problem, SettingsError
 
 _REGISTERING = 1024
-"""How many resources may be registered at once. Each takes a thread until it is made, and may wait for others."""
+"""How many resources may be registered at once. Each occupies a thread until it is made, and may wait for others."""
 
 
 async def construct(request: Any, context: Any, engine_address: str) -> Any:
-    """Make the component that a request asks for; answer once all its resources are made."""
+    """Make the component of a request; returns once all its resources are made. Raises ValueError for an unknown
+    type."""
     _let_many_register()
     if request.type not in COMPONENTS:
         known = ", ".join(sorted(COMPONENTS))
@@ -58,7 +59,7 @@ class _Host(ProviderServicer):
 
 
 class _Maker(Provider):
-    """Makes one component."""
+    """The provider that the host calls; makes one component."""
 
     def __init__(self, exported: Exported) -> None:
         super().__init__(VERSION)
@@ -75,7 +76,7 @@ class _Maker(Provider):
         except SettingsError as error:
             raise _refusal(error.problems) from None
         except ValueError as error:
-            # A stream that cannot be fetched, a file that cannot be read: no traceback is wanted.
+            # A stream that cannot be fetched, or a file that cannot be read: show the message without a traceback.
             raise pulumi.RunError(str(error)) from error
         found = {camel(each): getattr(made, each) for each in outputs(self._exported.component)}
         return ConstructResult(
@@ -87,7 +88,8 @@ class _Maker(Provider):
 
 
 def _refusal(problems: Sequence[Problem]) -> Exception:
-    """All problems, by property. The engine shows the value of what is named so: none that may be a secret is."""
+    """An error with all problems, by property. The engine shows the values of properties named in an
+    InputPropertiesError, so a RunError is used if one of them may be secret."""
     told = {problem.path.partition(":")[2]: f"{problem.why}; {problem.remedy}" for problem in problems}
     if any(SECRET_NAMES & set(path.split(".")) for path in told):
         return pulumi.RunError("".join(f"\n{path}: {reason}" for path, reason in told.items()))
@@ -97,7 +99,7 @@ def _refusal(problems: Sequence[Problem]) -> Exception:
 
 
 async def _members(args: type, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The arguments of a data class, by their names in Python."""
+    """The arguments of a dataclass, by their names in Python. Raises InputPropertyError."""
     known = fields(args)
     for key in given:
         if key not in {each.wire for each in known}:
@@ -113,11 +115,11 @@ async def _members(args: type, given: Mapping[str, Any], path: str) -> dict[str,
 
 
 async def _value(wanted: Shape, given: Any, path: str) -> Any:
-    """A value as a component takes it."""
+    """Convert a value to the type that the component takes. Raises InputPropertyError."""
     if not wanted.plain:
         if not any(map(_holds_data, wanted.kinds)):
             return given
-        # Known to be data of ours, but not known yet.
+        # A dataclass whose value is not known yet.
         return pulumi.Output.from_input(given).apply(lambda value: _value(_settled(wanted), value, path))
     given = await _opened(given)
     if isinstance(given, Unknown):
@@ -127,7 +129,7 @@ async def _value(wanted: Shape, given: Any, path: str) -> Any:
     if isinstance(given, Mapping) and isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return kind(**await _members(kind, given, path))
     if isinstance(given, Mapping) and is_map(kind):
-        # Maps come in no order of their own.
+        # Sorted, because maps arrive in no fixed order.
         return {key: await _value(shape(inner), item, _join(path, key)) for key, item in sorted(given.items())}
     if isinstance(given, list) and inner is not None and not is_map(kind):
         return tuple([await _value(shape(inner), item, f"{path}[{number}]") for number, item in enumerate(given)])
@@ -139,7 +141,7 @@ async def _value(wanted: Shape, given: Any, path: str) -> Any:
 
 
 def _best(kinds: Sequence[Any], given: Any) -> Any:
-    """Which of several kinds is meant: of data classes the one that knows most of what is given."""
+    """The matching type among several: the dataclass with the most fields in common with the value."""
     if len(kinds) == 1 or not isinstance(given, Mapping):
         return kinds[0]
     return max(kinds, key=lambda kind: len({each.wire for each in fields(kind)} & given.keys()))
@@ -155,7 +157,8 @@ def _holds_data(kind: Any) -> bool:
 
 
 async def _known(given: Any, path: str) -> Any:
-    """The plain value of all of it, with whole numbers as such."""
+    """The plain value, with everything inside it; whole numbers become int. Raises InputPropertyError if a part is
+    unknown."""
     given = await _opened(given)
     if isinstance(given, Unknown):
         raise _not_known(path)
@@ -167,10 +170,10 @@ async def _known(given: Any, path: str) -> Any:
 
 
 async def _opened(given: Any) -> Any:
-    """What an output holds; its parts are outputs again, which depend on the same and are as secret as the whole."""
+    """The value of an output. Its members are outputs again, with the same dependencies and secretness as the whole."""
     if not isinstance(given, pulumi.Output):
         return given
-    # An apply of this kind makes the one mark of all values that are not known.
+    # With run_with_unknowns, unknown values arrive as Unknown objects.
     value = await given.apply(lambda whole: whole, run_with_unknowns=True).future(with_unknowns=True)
 
     def part(key: Any) -> pulumi.Output[Any]:
@@ -186,7 +189,7 @@ def _not_known(path: str) -> InputPropertyError:
 
 
 def _wire(value: Any) -> Any:
-    """A value of ours as other languages have it."""
+    """A value with the names that other languages use."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {camel(each.name): _wire(getattr(value, each.name)) for each in dataclasses.fields(value)}
     return value

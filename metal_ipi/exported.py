@@ -1,4 +1,4 @@
-"""The components for other languages: those whose arguments are data. Each is imported when it is asked for."""
+"""The components for other languages: those whose arguments are data. Each is imported on first use."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """One component."""
+    """One component, and its arguments."""
 
     component: type[Any]
-    """Made with `(name, args, opts)`."""
+    """The component's class, constructed with `(name, args, opts)`."""
     args: type[Any]
-    """Its arguments. Of these, other languages do not have what holds objects of Python."""
+    """The class of its arguments. Arguments that contain Python objects are not available in other languages."""
 
 
 CLUSTER = "metal-ipi:index:Cluster"
-"""The one whose arguments are the settings themselves, in other languages."""
+"""The type token of Cluster. In other languages its arguments are the settings themselves."""
 
 
 def _cluster() -> Exported:
@@ -51,4 +51,4 @@ COMPONENTS: dict[str, Callable[[], Exported]] = {
     "metal-ipi:endpoints:MetalLb": _metallb,
     "metal-ipi:install:InstallAssets": _install_assets,
 }
-"""By type token."""
+"""Functions that import a component, by type token."""

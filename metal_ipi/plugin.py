@@ -1,7 +1,7 @@
 """The plugin `pulumi-resource-metal-ipi`: our resources, and the components for programs in other languages.
 
-Stacks of this project declare components themselves and use the resources only: components are imported when a program
-asks for the first.
+Stacks of this project declare components themselves and use only the resources. So components are imported when a
+program asks for one the first time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Servicer(server.Servicer):
 def main() -> None:
     """Serve the engine that started this process; see `server.main`."""
     directory = os.environ.pop("METAL_IPI_DIRECTORY", None)
-    if directory is not None:  # where the engine started us: paths of the program's begin there
+    if directory is not None:  # the engine's working directory, to which the program's relative paths refer
         os.chdir(directory)
     server.main(sys.argv[1:], VERSION, MetalIpiProvider(), _Servicer)
 

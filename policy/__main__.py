@@ -1,4 +1,4 @@
-"""The policy pack, as `--policy-pack policy` runs it."""
+"""Starts the policy pack; the engine runs this for `--policy-pack policy`."""
 
 from rules.pack import serve
 

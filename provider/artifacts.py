@@ -1,20 +1,25 @@
-"""Artifacts: files which machines fetch while they boot, under a directory nobody can guess or list.
+"""Artifacts: files that machines fetch while they boot, in a directory whose name cannot be guessed or listed.
 
-The directory's name is an HMAC of the secret seed and the resource's URN: a run that follows a killed one finds and
-overwrites the same place.
+The directory's name is an HMAC of the secret seed and the resource's URN: a run after a killed one finds and overwrites
+the same directory.
 
-Life cycle: create uploads everything; update uploads what is new or changed and deletes what is no longer named, unless
-the resource `keeps` that; read compares hashes with what is there, so that the next up repairs (files of an `ephemeral`
-resource may be absent: a `Removal` deletes them); delete removes files and directory, also when they are gone already.
-Killed while uploading: files appear whole or not at all; the next create overwrites them. Before the state is written,
-nobody has been told a URL. Where a resource `keeps` files, their names come from their content: one that a killed
-update has uploaded, and that no later one names, is not known to the state, and is there after the delete. The delete
-lists no directory, because one that is made anew beside it has the same place. Killed while deleting: the next delete
-finds less to do.
+Life cycle:
 
-Files that are nearly the same stand in the state once, beside what others have instead; what counts are hashes of whole
-texts, so how they are told makes no difference. States of earlier versions have a URL for each file, and not that of
-the place: the next update puts it there, and uploads nothing.
+- create uploads everything;
+- update uploads new and changed files, and deletes those that are no longer inputs, unless the resource `keeps` them;
+- read compares hashes with the uploaded files, so that the next up repairs them. Files of an `ephemeral` resource may
+  be absent, because a `Removal` deletes them;
+- delete removes files and directory; missing ones are no error.
+
+Killed while uploading: each file is complete or missing; the next create overwrites them. Nobody learns a URL before
+the state is written. If a resource `keeps` files, their names contain a hash of their content. A file that a killed
+update uploaded, and that no later update names, is then unknown to the state, and remains after delete: delete does not
+list the directory, because a replacement of this resource uses the same one. Killed while deleting: the next delete
+continues.
+
+For files that are nearly the same, the state contains one, and the differences of the others; only hashes of whole
+texts are compared, so this makes no difference to diffs. States of earlier versions have a URL for each file instead of
+one for the directory; the next update adds that, and uploads nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +41,11 @@ _TEXTS = frozenset({"files", "like", "derived"})
 
 
 class Artifacts(ResourceType):
-    """Files under an unguessable directory of the artifact host."""
+    """Files in a directory with an unguessable name on the artifact host."""
 
     token = "metal-ipi:index:Artifacts"  # noqa: S105 - a type token
     inputs = ArtifactsArgs
-    # The contents are in the state's inputs already; diffs compare hashes.
+    # The texts are in the state's inputs already; diffs compare hashes.
     hidden_inputs = _TEXTS
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
@@ -51,7 +56,7 @@ class Artifacts(ResourceType):
         changes.update(dict.fromkeys(flags, "update"))
         there: Mapping[str, str] = old.get("hashes") or {}
         changes.update(_file_changes(there, _files(new), keeps=bool(new.get("keeps"))))
-        # The seed makes the directory; a moved artifact host changes the URLs of what is uploaded there.
+        # The seed determines the directory; another artifact host changes the URLs.
         if not changes and any(old.get(key) != url for key, url in _urls(context, old["directory"]).items()):
             changes["files"] = "update"
         return Changes(changes=changes, replaces=frozenset({"pathSeed"}) & changes.keys())
@@ -99,7 +104,7 @@ class Artifacts(ResourceType):
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         hashes: Mapping[str, str] = old.get("hashes") or {}
-        # A driver that clears up after a killed run knows the inputs only.
+        # When the engine cleans up after a killed run, it knows only the inputs.
         names = sorted({*hashes} | {*(old.get("files") or {})} | {*(old.get("derived") or {})})
         directory = old.get("directory") or unguessable(old["pathSeed"], context.urn)
         await open_store(context.settings.need_artifacts()).delete(directory, names)
@@ -113,7 +118,7 @@ async def _put(context: Context, directory: str, files: Mapping[str, str]) -> No
 
 
 def _files(values: Values) -> Mapping[str, Any] | Unknown:
-    """The texts of all files, by name; as far as they are known."""
+    """The texts of all files, by name; unknown as a whole or one by one."""
     files, derived, like = values.get("files"), values.get("derived") or {}, values.get("like")
     if not isinstance(files, Mapping) or not isinstance(derived, Mapping) or isinstance(like, Unknown):
         return UNKNOWN
@@ -135,12 +140,12 @@ def _outputs(context: Context, directory: str | Unknown, files: Mapping[str, Any
 
 
 def _marked(outputs: dict[str, Any]) -> dict[str, Any]:
-    """The outputs for the state: who knows the place can fetch what is there, so the place is as secret as that."""
+    """The outputs for the state. Whoever knows the directory can fetch its files, so its name and URLs are secret."""
     return {key: Secret(value) if key in _PLACE else value for key, value in outputs.items()}
 
 
 def _urls(context: Context, directory: str | Unknown) -> dict[str, Any]:
-    """Both URLs of the place; unknown as it is."""
+    """Both URLs of the directory; unknown if the directory or the artifact host is."""
     settings = context.settings.artifacts
     if settings is None or isinstance(directory, Unknown):
         return {"url": UNKNOWN, "bootUrl": UNKNOWN}
@@ -148,7 +153,7 @@ def _urls(context: Context, directory: str | Unknown) -> dict[str, Any]:
 
 
 def _url(old: Values) -> str | None:
-    """Where files were uploaded to. States of earlier versions have that of each file."""
+    """The URL of the directory. States of earlier versions have one for each file."""
     of_files: Mapping[str, str] = old.get("urls") or {}
     return old.get("url") or next((url.rpartition("/")[0] for url in of_files.values()), None)
 

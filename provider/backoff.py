@@ -1,4 +1,4 @@
-"""Waiting between attempts, longer each time, and knowing when it is enough."""
+"""Growing pauses between attempts, and the timeout for all of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 
 
 class Clock:
-    """What time it is, and waiting until it is later."""
+    """The time, and pauses. Tests replace it."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary moment."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -21,11 +21,12 @@ class Clock:
 
 
 clock = Clock()
-"""By which pauses and timeouts are measured. Tests put one in its place that does not wait."""
+"""The clock for pauses and timeouts. Tests replace it by one that does not wait."""
 
 
 class Backoff:
-    """Pauses that grow by `growth` from `first` to `longest` seconds, spread by a fifth, until `timeout` has passed."""
+    """Pauses that grow by the factor `growth` from `first` to `longest` seconds, each varied by 10 %, until `timeout`
+    has passed."""
 
     def __init__(self, *, timeout: float, first: float = 0.3, longest: float = 5.0, growth: float = 1.5) -> None:
         self._start = clock.now()
@@ -41,7 +42,7 @@ class Backoff:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; never negative."""
+        """Remaining seconds; never negative."""
         return max(0.0, self._timeout - self.elapsed)
 
     @property
@@ -50,15 +51,14 @@ class Backoff:
         return self.left <= 0
 
     async def wait_for(self, what: str, tell: Callable[[str], Awaitable[None]], too_long: Exception) -> None:
-        """Tells what is waited for and how long it was, and waits before the next look. Raises `too_long` when the time
-        is up."""
+        """Report what is waited for and for how long, then pause. Raises `too_long` if the time is up."""
         if self.over:
             raise too_long
         await tell(f"waiting for {what}, {self.elapsed:.0f} s")
         await self.pause()
 
     async def pause(self, at_least: float = 0.0) -> None:
-        """Waits, not beyond the end of the time. `at_least` is what a server asked for."""
+        """Pause, at most until the timeout. `at_least` is the time that a server asked for, in seconds."""
         pause = max(self._pause * random.uniform(0.9, 1.1), at_least)  # noqa: S311 - spreads load, keeps no secret
         self._pause = min(self._pause * self._growth, self._longest)
         await clock.sleep(min(pause, self.left))

@@ -1,4 +1,4 @@
-"""Section `bmcs` of the provider's configuration: how to reach the management controller of each server."""
+"""Section `bmcs` of the provider's configuration: how each server's BMC is reached."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def _digits(fingerprint: str) -> str:
 
 
 class LiveIso(Inputs):
-    """CoreOS's live ISO, as the stream has it."""
+    """CoreOS's live ISO, as in the stream metadata."""
 
     url: _Url
-    """Where it is."""
+    """Its URL."""
     sha256: Sha256
-    """Its digest in hex."""
+    """Its SHA-256 in hex."""
 
 
 class BmcSettings(Inputs):
-    """One server's BMC. Its credentials are nowhere else, and never in a text made of this."""
+    """One server's BMC. Its credentials are stored nowhere else, and never part of its text form."""
 
     address: Annotated[
         str,
@@ -51,9 +51,10 @@ class BmcSettings(Inputs):
     username: Annotated[str, form(_ACCOUNT, "the name of an account, without a colon"), Field(repr=False)]
     """An account of the BMC."""
     password: Secret[str]
-    """Its password."""
+    """The account's password."""
     ca: Annotated[str, form(PEM, "a certificate in PEM")] | None = None
-    """PEM: only what these certificates signed is trusted. Neither this nor `fingerprint`: the system's CAs."""
+    """PEM: only certificates signed by these authorities are trusted. Without this and `fingerprint`: the system's
+    authorities."""
     fingerprint: (
         Annotated[
             str,
@@ -65,23 +66,23 @@ class BmcSettings(Inputs):
         ]
         | None
     ) = None
-    """64 hex digits: SHA-256 of the one certificate that is trusted, in DER."""
+    """64 hex digits: the SHA-256 of the only certificate that is trusted, in DER."""
     system_id: Annotated[str, form(_SYSTEM, "the id of a System, or its path")] | None = None
-    """Id or path of the System, where the BMC has several."""
+    """Id or path of the Redfish System; needed if the BMC has several."""
     boot_method: Annotated[str, one_of(*BOOT_METHODS)] = "pxe"
-    """One of BOOT_METHODS: how it boots from the network."""
+    """How the server boots from the network: one of BOOT_METHODS."""
     boot_mode: Annotated[str, one_of(*BOOT_MODES)] | None = None
-    """One of BOOT_MODES; not given: the one it has."""
+    """The firmware's boot mode, one of BOOT_MODES. Not given: it is not changed."""
     boot_image: _Url | None = None
-    """URL of an iPXE image, for virtual media."""
+    """URL of an iPXE image, for bootMethod virtual-media."""
     boot_url: _Url | None = None
-    """What UEFI fetches over HTTP; not given: what DHCP says."""
+    """The URL that UEFI firmware boots over HTTP. Not given: from DHCP."""
     live_iso: LiveIso | None = None
-    """What the image of `live-iso` is made of."""
+    """The ISO from which the image of bootMethod live-iso is made."""
     secure_boot: Annotated[str, one_of("check", "ignore")] = "check"
-    """`ignore`: what boots is signed for its firmware, although Secure Boot is on."""
+    """`ignore`: accept a server with Secure Boot on; you state that what it boots is signed for its firmware."""
     cards: Annotated[str, one_of("check", "ignore")] = "check"
-    """`ignore`: the server has the network card that is named, although its BMC does not list it."""
+    """`ignore`: accept a server whose BMC does not list the configured network card; you state that it has the card."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:

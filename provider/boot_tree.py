@@ -1,15 +1,15 @@
-"""The boot tree: what firmware finds by itself, at paths it can know.
+"""The boot tree: files at known paths, from which machines boot.
 
-A machine's iPXE is sent to `boot/boot.ipxe` below the artifact host's `bootBaseUrl`, by DHCP or from its BMC. That
-script chains `mac-<hexhyp>.ipxe` beside it, and exits where there is none, so that the machine goes on to its disk. A
-machine's script is there only while it is to boot it: an installed machine never comes into its installer again,
-whatever its boot order. The tree is files: any web server can serve it. Where the site has a matchbox, it is given the
-same as groups and profiles.
+DHCP or the BMC sends a machine's iPXE to `boot/boot.ipxe` below the artifact host's `bootBaseUrl`. That script chains
+`mac-<hexhyp>.ipxe` beside it, and exits if there is none, so that the machine boots from its disk. A machine's script
+is there only while the machine must boot it: so an installed machine never boots into its installer again, whatever its
+boot order. Any web server can serve these files. If the site has a matchbox, it gets the same as groups and profiles.
 
-Ironic's boot files lead a machine to `start.ipxe`, which chains `boot.ipxe` by its full URL: it is run from a copy.
+Ironic's boot files send a machine to `start.ipxe`, which chains `boot.ipxe` by its full URL, because iPXE runs it from
+a copy.
 
-The scripts lie at names that can be guessed, so what they name is as public as the network they are served to. One
-artifact directory belongs to one cluster: the last machine that is withdrawn takes `boot.ipxe` with it.
+The paths of the scripts can be guessed, so their content is as public as the network that serves them. One artifact
+directory belongs to one cluster: `boot.ipxe` is deleted with the last machine's script.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _DIGITS = 16
 _SCRIPT = r"mac-[0-9a-f-]+\.ipxe"
 
 _lock = PerLoop(asyncio.Lock)
-"""One machine at a time: one that is withdrawn must not take away the chain script of one that is being published."""
+"""One machine at a time: withdrawing one machine's script must not delete `boot.ipxe` while another script is
+published."""
 
 
 def script_name(mac: str) -> str:
-    """The file a machine's firmware asks for: `mac-${net0/mac:hexhyp}.ipxe`."""
+    """The file that a machine's firmware asks for: `mac-${net0/mac:hexhyp}.ipxe`."""
     return f"mac-{_hyphenated(mac)}.ipxe"
 
 
@@ -53,14 +54,18 @@ def start_url(settings: Settings) -> str:
 
 
 def _start(settings: Settings) -> str:
-    """Its text. The images that Ironic's script has loaded are dropped: a kernel would be given them as initramfs."""
+    """The text of `start.ipxe`. It frees the images that Ironic's script has loaded; otherwise the kernel would get
+    them as initramfs."""
     chain = f"{settings.need_artifacts().boot_base_url}/{DIRECTORY}/{CHAIN}"
     return f"#!ipxe\nimgfree\nchain --replace {chain} || exit\n"
 
 
 async def publish(settings: Settings, mac: str, script: str, chain: str, *, start: bool = False) -> None:
-    """Lets a machine that boots from the network run a script; `chain` is the text of `boot.ipxe`. With `start`,
-    Ironic's boot files lead there, too."""
+    """Publish a machine's iPXE script. `chain` is the text of `boot.ipxe`; with `start`, also write `start.ipxe` for
+    Ironic.
+
+    Raises InvalidInputs if `start` is combined with matchbox.
+    """
     name = script_name(mac)
     if (data := _matchbox(settings)) is not None:
         if start:
@@ -69,7 +74,7 @@ async def publish(settings: Settings, mac: str, script: str, chain: str, *, star
                 "take it out where servers have the driver ipmi"
             )
         each = _hyphenated(mac)
-        places = {  # the group last: it is what makes the others count
+        places = {  # the group last, because matchbox matches machines by groups
             matchbox.SCRIPTS: {name: script},
             matchbox.PROFILES: {f"{matchbox.name(each)}.json": matchbox.profile(each, script)},
             matchbox.GROUPS: {f"{matchbox.name(each)}.json": matchbox.group(each)},
@@ -83,7 +88,7 @@ async def publish(settings: Settings, mac: str, script: str, chain: str, *, star
 
 
 async def withdraw(settings: Settings, mac: str) -> None:
-    """Takes a machine's script away, and with the last one what leads there. Finding nothing is fine."""
+    """Delete a machine's script, and `boot.ipxe` with the last one. A missing file is no error."""
     name = script_name(mac)
     if (data := _matchbox(settings)) is not None:
         own = f"{matchbox.name(_hyphenated(mac))}.json"
@@ -103,7 +108,7 @@ async def withdraw(settings: Settings, mac: str) -> None:
 
 
 async def published(settings: Settings, mac: str) -> str:
-    """`sha512-<hex>` of the script that a machine which boots from the network finds; empty where it finds none."""
+    """`sha512-<hex>` of a machine's published script; empty if there is none."""
     data = _matchbox(settings)
     store, place = (open_store(settings.need_artifacts()), DIRECTORY) if data is None else (data, matchbox.SCRIPTS)
     name = script_name(mac)
@@ -111,7 +116,7 @@ async def published(settings: Settings, mac: str) -> str:
 
 
 def _matchbox(settings: Settings) -> ArtifactStore | None:
-    """The data directory of the site's matchbox, where there is one."""
+    """The data directory of the site's matchbox; None if there is none."""
     artifacts = settings.need_artifacts()
     if isinstance(artifacts, SshArtifactSettings) and artifacts.matchbox is not None:
         return open_store(artifacts.model_copy(update={"directory": artifacts.matchbox}))
@@ -124,10 +129,10 @@ async def _put(store: ArtifactStore, directory: str, texts: Mapping[str, str], *
 
 
 async def is_published(settings: Settings, mac: str, script: str) -> bool:
-    """Whether what that machine finds is the script of this `digest`."""
+    """Whether the machine's published script has this `digest`."""
     return (await published(settings, mac)).startswith(f"sha512-{script}")
 
 
 def digest(script: str) -> str:
-    """What a script is known again by in the boot tree: the beginning of its SHA-512."""
+    """The identifier of a script in the boot tree: the beginning of its SHA-512."""
     return hashlib.sha512(script.encode()).hexdigest()[:_DIGITS]

@@ -1,9 +1,10 @@
-"""ClusterKeys: the SSH key of a cluster, and the seed of its nodes' host keys.
+"""ClusterKeys: the SSH key of a cluster, and the seed from which its nodes' host keys are derived.
 
-Life cycle: create makes a key of the type that is asked for, and a seed; there is nothing to update; read and delete
-touch nothing outside the state. Nothing is ever replaced: nodes pin what is made here, so another type of key is
-refused as long as the cluster is there.
-Killed at any moment: nothing outside the state exists, so the next run makes new ones that nobody has seen before.
+Life cycle: create makes a key of the requested type, and a seed; update changes nothing; read and delete touch nothing
+outside the state. Nothing is ever replaced, because nodes pin these keys: so another type of key is refused as long as
+the cluster exists.
+
+Killed at any moment: nothing exists outside the state, so the next run makes new keys that nobody has used.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from metal_ipi.provider.resources.cluster_keys import ClusterKeysArgs
 from metal_ipi.provider.values import UNKNOWN, Secret
 
 _DEFAULT = "ed25519"
-"""What a state of an earlier version has, and what programs get that name none."""
+"""The type in states of earlier versions, and the default."""
 
 
 class ClusterKeys(ResourceType):
-    """The SSH key of a cluster and the seed its nodes' host keys are derived from."""
+    """The SSH key of a cluster, and the seed from which its nodes' host keys are derived."""
 
     token = "metal-ipi:index:ClusterKeys"  # noqa: S105 - a type token
     inputs = ClusterKeysArgs

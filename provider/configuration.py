@@ -1,7 +1,7 @@
 """The provider's configuration: seven sections, each one JSON string, because provider configuration is flat.
 
 Only the form is checked, and nothing is contacted: a preview without credentials gives `rehearsal` for each of them.
-Every section is optional; a resource that needs a missing one says so by name when it works.
+Every section is optional; a resource that needs a missing section reports it when it is used.
 """
 
 from __future__ import annotations
@@ -46,36 +46,36 @@ class MetalSettings(Inputs):
     """The Equinix Metal API."""
 
     auth_token: Secret[str]
-    """A token of it."""
+    """An API token."""
     endpoint: BaseUrl = METAL_ENDPOINT
-    """Where it is."""
+    """The API's URL."""
 
 
 class _Libvirt(Inputs):
     """The libvirt that runs virtual machines."""
 
     uri: Uri = LIBVIRT_URI
-    """How it is reached."""
+    """libvirt's connection URI."""
 
 
 class _ArtifactSettings(Inputs):
-    """What all artifact hosts have."""
+    """What all artifact hosts share."""
 
     base_url: BaseUrl
-    """Where machines fetch files."""
+    """The URL from which machines fetch files."""
     boot_base_url: BaseUrl
-    """The same, for firmware which cannot verify TLS."""
+    """The same for firmware that cannot verify TLS certificates."""
     ca_bundle: Pem | None = None
-    """The authority (PEM) of its web server's certificate; None: one that every system trusts."""
+    """The certificate authority (PEM) of the web server's certificate. None: one that every system trusts."""
 
 
 class SshArtifactSettings(_ArtifactSettings):
     """An artifact host reached over SFTP."""
 
     type: str = "ssh"
-    """`ssh`."""
+    """The type: `ssh`."""
     host: str
-    """Its name or address."""
+    """The host's name or address."""
     port: Port = 22
     """Its SSH port."""
     user: str
@@ -83,39 +83,39 @@ class SshArtifactSettings(_ArtifactSettings):
     host_key: SshKey
     """Its pinned SSH host key."""
     private_key: Secret[Annotated[str, form(PEM, "an OpenSSH private key in PEM")]]
-    """The key that opens it."""
+    """The private key of the SSH user."""
     directory: AbsolutePath
-    """Where files are put."""
+    """The directory for uploads."""
     matchbox: AbsolutePath | None = None
-    """The data directory of a matchbox that boots machines there, in place of the boot tree."""
+    """The data directory of a matchbox on that host, which boots the machines instead of the boot tree."""
 
 
 class S3ArtifactSettings(_ArtifactSettings):
     """An artifact bucket."""
 
     type: str = "s3"
-    """`s3`."""
+    """The type: `s3`."""
     bucket: str
-    """Its name."""
+    """The bucket's name."""
     prefix: Annotated[Anything, AfterValidator(lambda value: value.strip("/"))] = ""
-    """What all names begin with."""
+    """The prefix of all keys."""
     region: str
-    """Its region."""
+    """The bucket's region."""
     endpoint: Url | None = None
-    """Another endpoint than that of AWS."""
+    """An endpoint other than AWS's."""
     access_key_id: str
     """Id of the access key."""
     secret_access_key: Secret[str]
-    """Its secret."""
+    """The access key's secret."""
 
 
 class RegistrySettings(Inputs):
-    """The registries that the cluster's images are pulled from."""
+    """The registries from which the cluster's images are pulled."""
 
     pull_secret: Secret[str]
-    """Their accounts: the pull secret (JSON)."""
+    """The pull secret (JSON) with their accounts."""
     ca: Pem | None = None
-    """Authorities (PEM) of their certificates, besides those that every system trusts."""
+    """Certificate authorities (PEM) of the registries, besides those that every system trusts."""
 
 
 ArtifactSettings = SshArtifactSettings | S3ArtifactSettings
@@ -127,23 +127,23 @@ class Settings:
 
     metal: MetalSettings | None = None
     bmcs: Mapping[str, BmcSettings] | None = None
-    """By server name."""
+    """BMCs by server name."""
     ironic: IronicSettings | None = None
     ironic_servers: Mapping[str, IronicServer] = field(default_factory=dict[str, IronicServer])
-    """By server name."""
+    """Ironic's servers by name."""
     libvirt_uri: str = LIBVIRT_URI
-    """Which libvirt runs virtual machines."""
+    """The connection URI of the libvirt that runs virtual machines."""
     dns: DnsSettings | None = None
     artifacts: ArtifactSettings | None = None
     registries: RegistrySettings | None = None
-    """Of a stack whose registries are asked before the installation."""
+    """Set if preflight asks registries."""
 
     def need_metal(self) -> MetalSettings:
-        """The section, or an error that names it."""
+        """The section. Raises InvalidInputs if it is missing."""
         return _needed(self.metal, "metal", "the Equinix Metal API")
 
     def need_bmc(self, server: str) -> BmcSettings:
-        """A server's BMC, or an error that names what is missing."""
+        """A server's BMC. Raises InvalidInputs if the section or the server is missing."""
         bmcs = _needed(self.bmcs, "bmcs", "the servers' BMCs")
         if server not in bmcs:
             known = ", ".join(sorted(bmcs)) or "none"
@@ -151,11 +151,11 @@ class Settings:
         return bmcs[server]
 
     def need_ironic(self) -> IronicSettings:
-        """The section, or an error that names it."""
+        """The section. Raises InvalidInputs if it is missing."""
         return _needed(self.ironic, "ironic", "Ironic")
 
     def need_ironic_server(self, server: str) -> IronicServer:
-        """One of its servers, or an error that names what is missing."""
+        """One of Ironic's servers. Raises InvalidInputs if the section or the server is missing."""
         self.need_ironic()
         if server not in self.ironic_servers:
             known = ", ".join(sorted(self.ironic_servers)) or "none"
@@ -165,16 +165,16 @@ class Settings:
         return self.ironic_servers[server]
 
     def need_dns(self) -> DnsSettings:
-        """The section, or an error that names it."""
+        """The section. Raises InvalidInputs if it is missing."""
         return _needed(self.dns, "dns", "the DNS service")
 
     def need_artifacts(self) -> ArtifactSettings:
-        """The section, or an error that names it."""
+        """The section. Raises InvalidInputs if it is missing."""
         return _needed(self.artifacts, "artifacts", "the artifact host")
 
 
 def secret_values(settings: object, *, everything: bool = False) -> Iterator[str]:
-    """Every secret of a configuration, or of a part of it."""
+    """All secret texts of a configuration, or of a part of it."""
     if isinstance(settings, str) and everything:
         yield settings
     elif isinstance(settings, Mapping):
@@ -196,7 +196,7 @@ def _needed(value: _T | None, section: str, what: str) -> _T:
 
 
 def parse(values: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
-    """Reads the configuration as the engine gives it. Unknown sections (in a preview) count as absent."""
+    """Parse the configuration from the engine. Unknown sections (in a preview) count as missing."""
     problems: list[Problem] = []
     given = {key: value for key, value in values.items() if key not in _ENGINE_KEYS}
     problems += [Problem(path=key, reason=not_known(key, SECTIONS)) for key in given if key not in SECTIONS]
@@ -237,7 +237,7 @@ _Read = TypeVar("_Read", bound=Inputs)
 
 
 def _read(kind: type[_Read], values: Any, path: str, problems: list[Problem]) -> _Read | None:
-    """What is declared, or None with all its problems noted."""
+    """Parse one section; None if it is missing or wrong. Appends its problems."""
     if values is None:
         return None
     wrong = kind.problems(values, path)

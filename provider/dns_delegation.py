@@ -1,7 +1,6 @@
-"""Waits until somebody has delegated a zone to our DNS server: NS records in its parent zone, set by hand.
+"""Waits until a zone is delegated to our DNS server: NS records in its parent zone, which are set by hand.
 
-What to set is printed; then the parent's authoritative servers are asked, each of them, until all say so. One waits
-for a zone, however many resources need it.
+It prints the missing records, then asks each of the parent's authoritative servers until all have them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from metal_ipi.provider.resource import Context
 
 
 async def await_delegation(context: Context, settings: DnsSettings, zone: str) -> None:
-    """Returns at once where nothing is to be set by hand. Raises RemoteError when the time is up."""
+    """Wait for the delegation. Returns at once if none is configured. Raises RemoteError when the time is up."""
     if not isinstance(settings, Rfc2136Settings) or settings.delegation is None:
         return
     delegation = settings.delegation
@@ -43,7 +42,7 @@ async def await_delegation(context: Context, settings: DnsSettings, zone: str) -
 
 
 async def _wanted(settings: Rfc2136Settings, zone: str) -> tuple[list[str], dict[str, list[str]]]:
-    """The names of the zone's servers, and the addresses of those that lie within the zone itself."""
+    """The names of the zone's servers, and the addresses (glue) of those within the zone itself."""
     primary = await Rfc2136Service(settings, zone).primary()
     names = sorted((await ask(primary, zone, "NS")).get((zone, "NS"), {}))
     if not names:
@@ -57,7 +56,7 @@ async def _wanted(settings: Rfc2136Settings, zone: str) -> tuple[list[str], dict
 
 
 async def _missing(delegation: Delegation, zone: str, parent: str, names: list[str]) -> str:
-    """What the parent's servers do not say yet; empty when all of them say everything."""
+    """What is missing on the parent's servers; empty when all of them have all records."""
     servers = [_server(text) for text in delegation.parent_servers] or await servers_of(parent)
     answers = await asyncio.gather(*(ask(server, zone, "NS", referral=True) for server in servers))
     problems: list[str] = []

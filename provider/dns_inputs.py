@@ -1,7 +1,7 @@
 """The inputs of DnsRecords: parsed, compared, and written back.
 
-Records come as a map from a label to a record, so that a preview tells each change by the record's label
-(`records["api.lab.example.com A"].values`), or as a list, whose labels are name and type.
+Records are a map from a label to a record, so that a preview shows each change by the record's label
+(`records["api.lab.example.com A"].values`), or a list, for which the labels are name and type.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from metal_ipi.provider.values import has_unknown
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """Typed inputs."""
+    """The inputs with their types."""
 
     zone: str
     domain: str
-    """Beside which the markers stand."""
+    """The domain beside which markers are written."""
     ttl: int
     records: tuple[RecordSet, ...]
-    """Those in the zone: reverse names are only known once addresses are, so others of type PTR are passed over."""
+    """The records in the zone. Others are left out: a list of PTR records may have records of other reverse zones."""
     ephemeral: bool
     beside: str | None
-    """The stack, `<project>/<name>`, that the records are a pool's of."""
+    """The stack `<project>/<name>` of the cluster, if these are a pool's records."""
 
 
 def spec_of(inputs: Values) -> Spec:
-    """The inputs; raises InvalidInputs."""
+    """Parse the inputs. Raises InvalidInputs."""
     given = DnsRecordsArgs.read(inputs)
     zone = given.zone.lower()
     records = tuple(record for record in records_of(inputs["records"]) if within(record.name, zone))
@@ -53,7 +53,7 @@ def path_of(label: str) -> str:
 
 
 def records_of(values: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]) -> list[RecordSet]:
-    """Records of a state, which were checked when they went in."""
+    """Parse records from a state or from checked inputs."""
     members: Iterable[Mapping[str, Any]] = values.values() if isinstance(values, Mapping) else values
     return [
         RecordSet(
@@ -66,7 +66,7 @@ def records_of(values: Sequence[Mapping[str, Any]] | Mapping[str, Mapping[str, A
 
 
 def as_given(given: Any, records: Iterable[RecordSet]) -> Any:
-    """Sets in the shape that the inputs have: those of no values are left out."""
+    """Record sets in the form of the inputs `given`. Sets without values are left out."""
     wires = {
         record.key: {"name": record.name, "type": record.type, "values": sorted(record.values)}
         for record in records
@@ -79,7 +79,7 @@ def as_given(given: Any, records: Iterable[RecordSet]) -> Any:
 
 
 def record_changes(old: Any, new: Any) -> dict[str, Kind]:
-    """Changes per record, by its label."""
+    """Changes of each record, by the record's path."""
     if not isinstance(new, (list, Mapping)):
         return {"records": "update"}
     before, after = _labelled(old or []), _labelled(new)

@@ -1,10 +1,10 @@
-"""Who owns which DNS values: markers, TXT records that stand beside them (docs/adr/0010).
+"""Which stack and resource own which DNS values: markers, TXT records beside the values (docs/adr/0010).
 
     _metal-ipi.lab.example.com TXT "heritage=metal-ipi,owner=metal-ipi/lab,resource=dns-api-records,holds=<8><8>..."
 
-The owner is project and stack, so it is the same after the state was lost; the resource is the one that holds the
-values; each value is held by a digest of eight characters of its name, type and text. A set that takes several
-markers has several: a text has at most 255 bytes.
+The owner is project and stack, so it is the same after the state was lost. The resource is the one that holds the
+values. Each held value is represented by a digest of eight characters of its name, type and text. A text has at most
+255 bytes, so a resource may have several markers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARKER = re.compile(r"heritage=metal-ipi,owner=([^,]+),resource=([^,]+),holds=(
 
 @dataclass(frozen=True, kw_only=True)
 class Owner:
-    """Who holds values."""
+    """The owner of values."""
 
     stack: str
     """`<project>/<stack>`."""
@@ -35,46 +35,46 @@ class Owner:
 
     @classmethod
     def of(cls, urn: str) -> Owner:
-        """The owner that a resource is: `urn:pulumi:<stack>::<project>::<type>::<name>`."""
+        """The owner of a resource's URN: `urn:pulumi:<stack>::<project>::<type>::<name>`."""
         head, project, _, name = urn.split("::", 3)
         return cls(stack=f"{project}/{head.rpartition(':')[2]}", resource=name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Marker:
-    """One marker that was found."""
+    """One marker that was found in DNS."""
 
     place: str
-    """Its name."""
+    """The marker's DNS name."""
     text: str
     owner: Owner
     holds: frozenset[str]
-    """Digests of values."""
+    """Digests of the values that it holds."""
 
 
 def digest(key: Key, value: str) -> str:
-    """What stands for a value in a marker."""
+    """The digest of a value, for markers."""
     text = f"{key[0]} {key[1]} {value}".encode()
     return base64.b32encode(hashlib.sha256(text).digest()).decode().lower()[:_DIGEST]
 
 
 def digests(records: Iterable[RecordSet]) -> frozenset[str]:
-    """What stands for all values of some sets."""
+    """The digests of all values of these sets."""
     return frozenset(digest(record.key, value) for record in records for value in record.values)
 
 
 def place_of(domain: str) -> str:
-    """Where markers of values at or below a domain stand."""
+    """The DNS name of markers for values at or below a domain."""
     return f"{LABEL}.{domain}"
 
 
 def is_place(key: Key) -> bool:
-    """Whether a set is one of markers."""
+    """Whether a record set consists of markers."""
     return key[1] == "TXT" and key[0].startswith(LABEL + ".")
 
 
 def places(names: Iterable[str], zone: str) -> frozenset[Key]:
-    """Where markers of names may stand: beside each domain above them, up to the zone."""
+    """The record sets in which markers of these names may be: beside each domain above a name, up to the zone."""
     found = {(place_of(zone), "TXT")}
     for name in names:
         above = name
@@ -85,7 +85,7 @@ def places(names: Iterable[str], zone: str) -> frozenset[Key]:
 
 
 def markers(found: Found) -> list[Marker]:
-    """The markers among what was found; other texts are somebody else's, and no concern of ours."""
+    """The markers among record sets; other TXT records are ignored."""
     result: list[Marker] = []
     for (name, kind), values in found.items():
         if not is_place((name, kind)):
@@ -101,7 +101,7 @@ def markers(found: Found) -> list[Marker]:
 
 
 class Claims:
-    """What all markers together say."""
+    """All markers together."""
 
     def __init__(self, found: Found) -> None:
         self.markers = markers(found)
@@ -111,20 +111,21 @@ class Claims:
                 self._holders.setdefault(held, set()).add(marker.owner)
 
     def holders(self, key: Key, value: str) -> frozenset[Owner]:
-        """Who says that a value is theirs."""
+        """The owners of a value."""
         return frozenset(self._holders.get(digest(key, value), ()))
 
     def held_by(self, owner: Owner) -> frozenset[str]:
-        """All that one resource says it holds."""
+        """The digests of all values that one resource holds."""
         return frozenset().union(*(marker.holds for marker in self.markers if marker.owner == owner))
 
     def is_others(self, key: Key, value: str, stack: str) -> bool:
-        """Whether a value is another stack's, and not this one's."""
+        """Whether a value belongs to another stack, and not to this one."""
         holders = self.holders(key, value)
         return bool(holders) and all(holder.stack != stack for holder in holders)
 
     def rewritten(self, owner: Owner, holds: frozenset[str], place: str) -> list[Change]:
-        """The changes after which an owner's markers hold exactly this, at this place: additions, then removals."""
+        """The changes that make an owner's markers at this place hold exactly these values: additions, then
+        removals."""
         wanted = {(place, text) for text in texts(owner, holds)}
         there = {(marker.place, marker.text) for marker in self.markers if marker.owner == owner}
         added = [Change(key=(name, "TXT"), value=text) for name, text in sorted(wanted)]
@@ -132,7 +133,7 @@ class Claims:
         return [*added, *removed]
 
     def without(self, stack: str, gone: frozenset[str]) -> list[Change]:
-        """The changes after which no marker of a stack holds any of these, whichever resource held them."""
+        """The changes that remove these values from all markers of a stack, for all its resources."""
         touched = {marker.owner: marker.place for marker in self.markers if marker.holds & gone}
         changes: list[Change] = []
         for owner, place in sorted(touched.items(), key=lambda each: each[0].resource):
@@ -142,7 +143,7 @@ class Claims:
 
 
 def texts(owner: Owner, holds: frozenset[str]) -> Sequence[str]:
-    """The markers of one owner."""
+    """The texts of an owner's markers. Raises InvalidInputs if the owner's name is too long for a TXT record."""
     head = f"heritage=metal-ipi,owner={owner.stack},resource={owner.resource},holds="
     room = (_LONGEST - len(head.encode())) // _DIGEST
     if room < 1 or "," in owner.stack + owner.resource or '"' in head:

@@ -1,4 +1,4 @@
-"""Bearing a DNS service that does not answer, or throttles, for a time."""
+"""Retries while a DNS service does not answer, or throttles."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.resource import Context
 
 _EXTENSIONS = 5
-"""How often a service that throttles may ask for more time than there is, while nothing gets done."""
+"""How often a throttling service may extend the timeout while nothing gets done."""
 
 
 class Patience:
-    """Bears errors that pass: for a time, and as long beyond it as a service that throttles asks for."""
+    """Retries transient errors until a timeout; a throttling service may extend it."""
 
     def __init__(self, context: Context, timeout: float) -> None:
         self._context = context
@@ -21,7 +21,7 @@ class Patience:
         self._extensions = _EXTENSIONS
 
     async def bear(self, error: RemoteError) -> None:
-        """Waits before the next attempt, or raises the error."""
+        """Wait before the next attempt. Raises the error if it is not transient, or if the time is up."""
         if self._backoff.over or not error.passing:
             raise error
         await self._context.status.live(f"{error}; trying again")

@@ -1,14 +1,19 @@
 """DnsRecords: values in DNS record sets of one zone.
 
-Ownership is by value, and written down beside the values (provider/dns_ownership.py): other values of a set, of other
-resources, stacks or people, are never touched.
+Each value has an owner, which is written beside it (provider/dns_ownership.py). Values of other resources, stacks or
+people in the same set are never changed.
 
-Life cycle: create refuses, before anything is changed, sets that hold values which this stack does not own; then adds,
-and waits until the zone's servers answer with the values. update adds and removes what differs, no more. read tells
-which of our values are really there, so that the next up adds the missing ones; of an `ephemeral` resource missing
-values are still ours. delete removes our values and the markers; finding none is fine.
-Killed at any moment: a marker is there before its values and goes after them, so the next run finds who owns what is
-there, also when the state was never written or is lost; what is done already is not done again.
+Life cycle:
+
+- create first refuses sets with values that this stack does not own; then it adds the values, and waits until the
+  zone's servers answer with them;
+- update adds and removes only what differs;
+- read reports which of our values exist, so that the next up adds missing ones. Missing values of an `ephemeral`
+  resource count as existing;
+- delete removes our values and the markers; missing ones are no error.
+
+Killed at any moment: a marker is added before its values and removed after them. So the next run knows the owner of
+each value, even if the state was not written or is lost; completed steps are not repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ from metal_ipi.provider.resources.dns_records import DnsRecordsArgs, within
 
 _Value = tuple[Key, str]
 _locks = PerLoop[defaultdict[str, asyncio.Lock]](lambda: defaultdict(asyncio.Lock))
-"""By zone."""
+"""Locks by zone."""
 
 __all__ = ["DnsRecords", "records_of", "withdraw"]
 
@@ -94,7 +99,7 @@ class DnsRecords(ResourceType):
 
 
 async def withdraw(context: Context, zone: str, records: Sequence[RecordSet]) -> None:
-    """Removes values of this stack's, whichever resource holds them, and waits until no server answers with them."""
+    """Remove this stack's values, of any of its resources, and wait until no server answers with them."""
     await _Work(context, zone).withdraw(records, zone)
 
 
@@ -109,7 +114,7 @@ class _Work:
         self._owner = Owner.of(context.urn)
 
     async def apply(self, spec: Spec, before: Sequence[RecordSet], inputs: Values, resource_id: str) -> None:
-        """Brings the zone from what it holds of ours to what is wanted. What fails after the change keeps its state."""
+        """Change the zone from the old values to the new ones. An error after the change keeps the new state."""
         changed = {"records": inputs["records"], "marked": True}
         async with self._alone():
             added, removed = await self._bring(spec, before)
@@ -121,7 +126,7 @@ class _Work:
 
     @contextmanager
     def _keeping(self, resource_id: str, outputs: dict[str, Any]) -> Generator[None]:
-        """What fails in here fails after the change: the state has to know it."""
+        """Turn an error after the change into InitFailed, so that the state contains the change."""
         try:
             yield
         except RemoteError as error:
@@ -129,13 +134,15 @@ class _Work:
             raise InitFailed(message, resource_id, outputs) from None
 
     def _alone(self) -> asyncio.Lock:
-        """Held from the reading of a zone until its servers have let go of what was removed. Of two resources of a
-        stack one may take over a value that the other gives back, as a machine takes over an address: neither may look
-        at the zone, or add to it, while the other is halfway."""
+        """A lock from reading a zone until its servers no longer have the removed values.
+
+        One resource of a stack may take over a value that another one removes, for example an address that a machine
+        takes over. Neither may read or change the zone while the other is not finished.
+        """
         return _locks.get()[self._zone]
 
     async def _bring(self, spec: Spec, before: Sequence[RecordSet]) -> tuple[list[_Value], list[_Value]]:
-        """Makes the changes; the values that must be there after it, and those that were removed."""
+        """Make the changes; returns the values that must exist afterwards, and the removed ones."""
         now = await self.read([*spec.records, *before], spec.domain)
         claims = Claims(now)
         self._refuse_conflicts(spec, before, now, claims)
@@ -148,7 +155,7 @@ class _Work:
             gone += [(key, value) for value in sorted(left - wanted.get(key, frozenset()))]
         removed = frozenset(digest(key, value) for key, value in gone)
         added = [(key, value) for key, values in wanted.items() for value in sorted(values)]
-        if spec.ephemeral:  # What was withdrawn meanwhile stays withdrawn.
+        if spec.ephemeral:  # What was withdrawn in between stays withdrawn.
             added = [
                 (key, value)
                 for key, value in added
@@ -171,7 +178,8 @@ class _Work:
         return added, [(change.key, change.value) for change in removing]
 
     async def withdraw(self, records: Sequence[RecordSet], domain: str, of: Owner | None = None) -> None:
-        """Removes values: all markers of one resource with them, or what any resource of the stack says of them."""
+        """Remove values: with all markers of the resource `of`; or, if None, from the markers of all resources of the
+        stack."""
         async with self._alone():
             await self._take(records, domain, of)
 
@@ -198,13 +206,13 @@ class _Work:
         await self._await_views(present=[], absent=gone)
 
     def _held_beside(self, claims: Claims, key: Key, value: str) -> bool:
-        """Whether another resource of the stack holds the same value, which then stays."""
+        """Whether another resource of the stack holds the same value, which must stay then."""
         return any(holder.stack == self._owner.stack and holder != self._owner for holder in claims.holders(key, value))
 
     def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found, claims: Claims) -> None:
-        """Values of others in a set we are about to own are an error: somebody else's cluster may answer there.
+        """Raise DnsConflict if a set that we are about to own has values of others: another cluster may use the name.
 
-        In a set that is ours already, others may stand beside us, as long as we do not want the very same value.
+        In a set that is ours already, values of others are allowed, except the same value.
         """
         ours = {record.key: record.values for record in before}
         problems: list[str] = []
@@ -229,7 +237,7 @@ class _Work:
             )
 
     async def read(self, records: Sequence[RecordSet], domain: str) -> Found:
-        """The sets and the markers that may tell whose they are; repeated while the service does not answer."""
+        """Read the sets, and the markers that may tell their owners. Retries while the service does not answer."""
         names = [place_of(domain), *(record.name for record in records)]
         keys = {record.key for record in records} | places(names, self._zone)
         patience = Patience(self._context, self._settings.propagation.timeout)
@@ -240,9 +248,9 @@ class _Work:
                 await patience.bear(error)
 
     async def _change(self, changes: Sequence[Change], ttl: int | None, now: Found) -> None:
-        """Makes changes, and what is left of them again while the service does not answer or throttles.
+        """Make changes, and repeat those that are left while the service does not answer or throttles.
 
-        Without a TTL markers keep that of the set they are in.
+        Without a TTL, markers keep that of the set they are in.
         """
         patience = Patience(self._context, self._settings.propagation.timeout)
         left: list[Change] = [change for change in changes if _is_left(change, now, ttl)]
@@ -263,7 +271,7 @@ class _Work:
             left = still
 
     async def _await_views(self, *, present: Sequence[tuple[Key, str]], absent: Sequence[tuple[Key, str]]) -> None:
-        """Until every server that is asked has what was added, and has not what was removed."""
+        """Wait until every asked server has all added values and none of the removed ones."""
         timeout = self._settings.propagation.timeout
         backoff, last = Backoff(timeout=timeout, first=0.1, longest=2.0), "nothing"
         keys = sorted({key for key, _ in (*present, *absent)})
@@ -289,7 +297,7 @@ class _Work:
 
 
 def _is_of(holder: Owner, cluster: str | None) -> bool:
-    """Whether values are of this cluster's stack, or of one of its pools'."""
+    """Whether values belong to this cluster's stack, or to a stack of its pools."""
     return cluster is not None and (holder.stack == cluster or holder.stack.startswith(f"{cluster}-"))
 
 

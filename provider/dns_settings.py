@@ -1,4 +1,4 @@
-"""The provider's `dns` section: which service keeps the zones, and how it is reached.
+"""The provider's `dns` section: the service that keeps the zones, and how it is reached.
 
     {"service": "rfc2136", "server", "port"?, "tsig": {"name", "algorithm", "secret"}, "delegation"?: {...}}
     {"service": "route53", "zoneId"?, "region"?, "accessKeyId", "secretAccessKey", "sessionToken"?, "endpoint"?}
@@ -34,25 +34,26 @@ class Propagation:
 
 
 class Delegation(Inputs):
-    """That somebody must set NS records in the parent zone by hand."""
+    """NS records that must be set by hand in the parent zone."""
 
     timeout: Seconds = 3600
-    """Seconds that are waited for them."""
+    """Seconds to wait for them."""
     parent_servers: ListOf[Annotated[str, form(r"[0-9a-fA-F:.]+(#\d+)?", "address[#port]")]] = default(())
-    """`address` or `address#port` of the parent's authoritative servers; empty: they are found by DNS."""
+    """`address` or `address#port` of the parent's authoritative servers. Empty: found by DNS."""
 
 
 class _Service(Inputs):
-    """What all services have."""
+    """What all services share."""
 
     service: str
-    """Its name."""
+    """The service's name."""
     zone: str | None = None
-    """The zone that it keeps."""
+    """The zone that the service keeps."""
     views: Annotated[str, form("service|authoritative", "`service` or `authoritative`"), Field(alias="propagation")] = (
         "service"
     )
-    """Who is asked after a change: the service itself, or every authoritative server."""
+    """Where a change must be visible: `service` (only the service itself) or `authoritative` (every authoritative
+    server)."""
     propagation_timeout: Seconds = 60
     """Seconds until a change must be visible."""
 
@@ -74,44 +75,44 @@ class Tsig(Inputs):
 
 
 class Rfc2136Settings(_Service):
-    """A server that takes RFC 2136 updates signed with TSIG."""
+    """A server with RFC 2136 updates, signed with TSIG."""
 
     server: str
     """Its name or address."""
     port: Port = 53
     """Its port."""
     tsig: Tsig
-    """The key."""
+    """The key that signs updates."""
     delegation: Delegation | None = None
-    """None: the zone is delegated already, or need not be."""
+    """Set if the zone must still be delegated by hand."""
 
 
 class Route53Settings(_Service):
     """Hosted zones of an AWS account."""
 
     zone_id: Annotated[str, form(r"[A-Z0-9]+", "the id of a hosted zone, `Z…`")] | None = None
-    """The hosted zone; None: it is found by its name."""
+    """The hosted zone's id. None: it is found by its name."""
     region: str = "us-east-1"
-    """The region whose API is asked."""
+    """The region of the API."""
     access_key_id: str
     """Id of the access key."""
     secret_access_key: Secret[str]
-    """Its secret."""
+    """The access key's secret."""
     session_token: Secret[str] | None = None
-    """Of temporary credentials."""
+    """The session token of temporary credentials."""
     endpoint: Url | None = None
-    """Another endpoint than that of AWS."""
+    """An endpoint other than AWS's."""
 
 
 class LexiconSettings(_Service):
-    """Any service of dns-lexicon, by its name there."""
+    """Any service of dns-lexicon, with dns-lexicon's name."""
 
     name: Annotated[str, form(r"[a-z0-9]+", "a service's name in dns-lexicon")]
-    """Its name."""
+    """The service's name in dns-lexicon."""
     options: MapOf[Secret[str]] = default({})
-    """Its own options. Which of them are secret, only that service knows."""
+    """The service's own options. Only the service knows which of them are secret, so all are."""
     endpoint: Local[str | None] = None
-    """Another endpoint than the service's."""
+    """An endpoint other than the service's own."""
 
 
 class _CloudflareSettings(_Service):
@@ -120,12 +121,12 @@ class _CloudflareSettings(_Service):
     auth_token: Secret[str]
     """An API token."""
     zone_id: str | None = None
-    """The zone; None: it is found by its name."""
+    """The zone's id. None: it is found by its name."""
     endpoint: Url | None = None
-    """Another endpoint than the service's."""
+    """An endpoint other than Cloudflare's."""
 
     def lexicon(self) -> LexiconSettings:
-        """The same, as dns-lexicon takes it."""
+        """The same settings for dns-lexicon."""
         options = {"auth_token": self.auth_token, **({} if self.zone_id is None else {"zone_id": self.zone_id})}
         return LexiconSettings(
             service=self.service,
@@ -149,7 +150,8 @@ _KINDS: Mapping[str, type[_Service]] = {
 
 
 def read(values: Mapping[str, Any]) -> tuple[DnsSettings | None, list[Problem]]:
-    """The section, or all its problems. With a service that is not known, the rest is read as for the first one."""
+    """Parse the section; returns it, or all its problems. With an unknown service, the other fields are checked as for
+    rfc2136."""
     service = values.get("service")
     kind = _KINDS.get(service) if isinstance(service, str) else None
     problems = (kind or Rfc2136Settings).problems(values, "dns")

@@ -1,4 +1,4 @@
-"""A large file from a web server, in parts: taken up where a connection broke, and checked at its end."""
+"""Downloads a large file in parts: resumes after a broken connection, and checks the hash at the end."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 _PART = 1 << 20
 _PATIENCE = 120.0
-"""Seconds for which a server may give nothing at all."""
+"""Seconds for which a server may send nothing."""
 _OK, _PARTIAL = 200, 206
 
 
 class WrongHash(RemoteError):
-    """The file is another one than was asked for."""
+    """The file has another hash than expected."""
 
 
 async def checked(client: httpx.AsyncClient, url: str, sha256: str, tell: Say) -> AsyncGenerator[bytes]:
-    """The file's parts. Raises WrongHash after the last one when the whole has another hash, and RemoteError."""
+    """Yield the file's parts. Raises WrongHash after the last one if the hash differs, and RemoteError."""
     digest = hashlib.sha256()
     async with aclosing(_parts(client, url, tell)) as parts:
         async for part in parts:
@@ -64,15 +64,15 @@ async def _parts(client: httpx.AsyncClient, url: str, tell: Say) -> AsyncGenerat
 
 
 async def _from(client: httpx.AsyncClient, url: str, start: int) -> AsyncGenerator[tuple[bytes, str]]:
-    """The parts from a byte on, each with how large all of it is, in words."""
-    # What is compressed on the way would have other bytes, and other ranges.
+    """The parts from a byte offset on, each with the total size as text."""
+    # A compressed transfer would have other bytes and other ranges.
     headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
     async with client.stream("GET", url, headers=headers) as answer:
         if answer.status_code not in (_OK, _PARTIAL):
             passing = answer.status_code >= 500 or answer.status_code == 429
             raise RemoteError(f"{url} is answered with HTTP {answer.status_code}", passing=passing)
         known = 0 if answer.status_code == _OK else start
-        behind = start - known  # a server without ranges gives all of it again
+        behind = start - known  # a server without ranges sends the file from its start again
         told = _mib(answer.headers.get("Content-Length"), known)
         async for part in answer.aiter_raw(_PART):
             fresh = part[behind:]

@@ -1,17 +1,21 @@
 """EphemeralMachine: the bootstrap machine, which a `Removal` deletes within the same up.
 
-What a machine is, and how it is found again after a crash, is the platform's: one that is ordered carries tags; a
-server that is lent, and a virtual machine, is known by the script it boots, and giving it back withdraws that.
+The platform's driver decides how a machine is made, and how it is found again after a crash: an ordered machine has
+tags; a lent server or a virtual machine is identified by its boot script, which is withdrawn when the machine is given
+back.
 
-Life cycle: create looks for a machine of an earlier run and takes it over, else makes one, and waits until it is
-active. Later changes of the inputs change nothing: they take effect on the next installation. Only as long as it is
-`disposable`, a machine that booted something else than is wanted now is deleted, and another one is made; `update`
-does that, so that the resource stays the same for whoever removes it. read reports a machine
-that is gone as still ours and absent, so a later up has nothing to do. delete is content with a machine that is gone,
-and else waits until it is.
-Killed before the order: nothing is there. Killed between order and state: the next create finds the machine, or does
-again what can be done again. A machine that did not become active in time stays in the state, and the next up waits
-on; one that failed is kept for a look at it, and the next up deletes it and orders another.
+Life cycle:
+
+- create looks for a machine of an earlier run and takes it over, or makes one, and waits until it is active;
+- update: changed inputs do not change the machine; they apply to the next installation. Only while the machine is
+  `disposable`, and booted something else than the inputs say now, update deletes it and makes another one. The resource
+  is not replaced, so the `Removal` still refers to it;
+- read reports a missing machine as `present: false`, so a later up does nothing;
+- delete waits until the machine is gone; a missing machine is no error.
+
+Killed before the order: nothing exists. Killed between order and state: the next create finds the machine, or repeats
+steps that can be repeated. A machine that did not become active in time stays in the state, and the next up continues
+to wait; a machine that failed is kept for inspection, and the next up deletes it and orders another one.
 """
 
 from __future__ import annotations
@@ -31,11 +35,11 @@ from metal_ipi.provider.values import UNKNOWN
 _COMPUTED = ("machineId", "publicIpv4", "privateIpv4", "publicIpv6", "console", "present", "state", "announces")
 _LONGEST_PAUSE = 5.0
 _BOOTED = ("userData", "script")
-"""The inputs that say what it boots."""
+"""The inputs that determine what it boots."""
 
 
 class EphemeralMachine(ResourceType):
-    """A machine that is removed within the same up, and stays gone."""
+    """A machine that is removed within the same up, and is not made again."""
 
     token = "metal-ipi:index:EphemeralMachine"  # noqa: S105 - a type token
 
@@ -90,10 +94,10 @@ class EphemeralMachine(ResourceType):
 
 
 async def remove_machine(context: Context, driver: MachineDriver[Any], machine_id: str, *, timeout: float) -> None:
-    """Deletes a machine and waits until the platform no longer knows it."""
+    """Delete a machine, and wait until the platform no longer knows it. Raises ProviderError when the time is up."""
     machine = await driver.get(machine_id)
     if machine is None or not machine.leaving:
-        await driver.delete(machine_id)  # one that went by itself may have left something behind
+        await driver.delete(machine_id)  # a machine that disappeared on its own may have left something behind
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     while machine := await driver.get(machine_id):
         too_long = ProviderError(
@@ -106,8 +110,11 @@ async def remove_machine(context: Context, driver: MachineDriver[Any], machine_i
 async def _take_over(
     context: Context, driver: MachineDriver[Any], spec: MachineArgs, *, timeout: float
 ) -> Machine | None:
-    """A machine that an earlier, killed run ordered. Others are deleted: those that failed, and those that booted
-    something else than is wanted now, for instance from assets of the installer that were made anew since."""
+    """A machine that an earlier, killed run ordered; None if there is none.
+
+    Others are deleted: failed machines, and those that booted something else than is wanted now, for example from
+    assets that have been created again.
+    """
     usable: Machine | None = None
     for machine in await driver.find(spec):
         if machine.state == "failed" or machine.outdated or usable is not None:
@@ -120,9 +127,9 @@ async def _take_over(
 
 
 async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine, inputs: Values) -> Values:
-    """Gets it going, lets it announce, where it is to, and waits until it is active.
+    """Start the machine, enable BGP if wanted, and wait until it is active.
 
-    Whatever goes wrong from here on, the machine stays in the state.
+    An error from here on becomes InitFailed, so that the machine stays in the state.
     """
     timeout = _timeout(inputs)
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
@@ -152,14 +159,14 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
             if found is None:
                 raise ProviderError(f"machine {last.hostname} ({last.id}) disappeared while it was being provisioned")
             last = _addressed(found, inputs)
-    except BaseException as error:  # a cancellation too must not lose the machine
+    except BaseException as error:  # a cancellation must not lose the machine either
         message = str(error) or f"interrupted while {last.hostname} ({last.id}) was {last.state}"
         raise InitFailed(message, last.id, dict(_outputs(last, announces=announces))) from error
     return _outputs(last, announces=announces)
 
 
 def _unfinished(old: Values, new: Values) -> bool:
-    """Whether an earlier run did not see it become what it was to be. A refresh forgets the error, but not this."""
+    """Whether an earlier run did not finish it. A refresh forgets the error, but keeps these outputs."""
     if not old.get("present"):
         return False
     if old.get("bgp") and new.get("bgp") and not old.get("announces"):
@@ -168,14 +175,14 @@ def _unfinished(old: Values, new: Values) -> bool:
 
 
 def _outdated(old: Values, new: Values) -> tuple[str, ...]:
-    """The inputs by which a machine that is there and disposable booted something else than is wanted now."""
+    """The inputs that differ from what an existing, disposable machine has booted."""
     if not new.get("disposable") or not old.get("present"):
         return ()
     return tuple(key for key in _BOOTED if (key in old or key in new) and old.get(key) != new.get(key))
 
 
 def machine_outputs(machine: Machine) -> dict[str, Any]:
-    """What every resource of a machine tells of it."""
+    """The outputs that all machine resources share."""
     return {
         "machineId": machine.id,
         "publicIpv4": machine.public_ipv4,
@@ -202,7 +209,7 @@ def _open(context: Context, inputs: Values) -> MachineDriver[Any]:
 
 
 def _addressed(machine: Machine, inputs: Values) -> Machine:
-    """With the addresses that are given, where the platform gives none."""
+    """The machine with the addresses from the inputs, if they are given."""
     if not inputs.get("publicIpv4"):
         return machine
     public = str(inputs["publicIpv4"])

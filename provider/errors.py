@@ -1,12 +1,12 @@
 """The errors of the provider.
 
-ProviderError              what the user sees: what went wrong, where, and what to do about it
-├── InvalidInputs          an input which only turned out wrong while working
-├── RemoteError            a service answered no, or not at all
-│   ├── DnsConflict        a record set holds values of somebody else
-│   └── Throttled          a service wants to be left alone for a while (provider.dns_services)
-├── GateFailed             a gate gave up, or saw a fatal cause
-└── InitFailed             something was made, but not finished: carries the state to keep, so that nothing is lost
+ProviderError              an error for the user: what went wrong, where, and what to do
+├── InvalidInputs          an input that was found wrong only during the work
+├── RemoteError            a service refused, or did not answer
+│   ├── DnsConflict        a record set has values of another owner
+│   └── Throttled          a service asks for a pause between requests (provider.dns_services)
+├── GateFailed             a gate timed out, or saw a cause that waiting cannot cure
+└── InitFailed             something was made but not finished; carries the state to keep
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class ProviderError(Exception):
-    """A message for the user; never a traceback, never a secret."""
+    """An error for the user, shown without a traceback. Its message contains no secret."""
 
 
 class InvalidInputs(ProviderError):
@@ -23,7 +23,7 @@ class InvalidInputs(ProviderError):
 
 
 class RemoteError(ProviderError):
-    """A service could not be used. `passing` tells that it may work again without anybody doing something."""
+    """A service could not be used. `passing`: the error is transient, so a retry may succeed."""
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class RemoteError(ProviderError):
 
 
 class DnsConflict(RemoteError):
-    """A record set already holds values that are not ours."""
+    """A record set has values of another owner already."""
 
 
 class GateFailed(ProviderError):
@@ -39,7 +39,7 @@ class GateFailed(ProviderError):
 
 
 class InitFailed(ProviderError):
-    """Something was made but not finished. The engine keeps `outputs` and calls update on the next up."""
+    """Something was made but not finished. The engine keeps `outputs`, and calls update on the next up."""
 
     def __init__(self, message: str, resource_id: str, outputs: dict[str, Any]) -> None:
         super().__init__(message)

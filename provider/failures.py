@@ -1,4 +1,4 @@
-"""What resources of one update have to know of each other's failures. A plug-in lives as long as one update."""
+"""Failures that resources of the same update share. A plugin process lives as long as one update."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Failures:
-    """Shared by the resource types of a plug-in."""
+    """Shared by the resource types of a plugin."""
 
     no_cluster: str | None = None
-    """What failed without which no cluster comes about: there is nothing to wait for any more."""
+    """The failed step, if no cluster can be formed without it: then other gates need not wait any longer."""

@@ -1,6 +1,6 @@
-"""Forms of values, for the declarations of inputs (`provider.inputs`): what a text or a number must be like.
+"""Validators of values for declarations of inputs (`provider.inputs`).
 
-Every form takes `PLACEHOLDER`, which stands for a credential that a preview does not have.
+Every form accepts `PLACEHOLDER`, which replaces a credential that a preview does not have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 HOST = r"[A-Za-z0-9_*]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9])?)*"
 """A DNS name without trailing dot; a leading `*` label is allowed."""
 PLACEHOLDER = "rehearsal"
-"""A preview without credentials gives this for every credential."""
+"""A preview without credentials gives this in place of each credential."""
 FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 """A plain file name: no path, not hidden."""
 MAC = r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"
@@ -23,12 +23,12 @@ MAC = r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}"
 
 
 def wrong(reason: str) -> PydanticCustomError:
-    """What is wrong with the value being checked, and the remedy."""
+    """An error about the value being validated, with the remedy."""
     return PydanticCustomError("metal_ipi", "{reason}", {"reason": reason})
 
 
 def form(pattern: str, what: str) -> AfterValidator:
-    """Takes only texts that match as a whole; `what` says what they must be."""
+    """A validator: the whole text must match; `what` describes the form in the message."""
     expression = re.compile(pattern, re.DOTALL)
 
     def check(value: str) -> str:
@@ -40,12 +40,12 @@ def form(pattern: str, what: str) -> AfterValidator:
 
 
 def one_of(*words: str) -> AfterValidator:
-    """Takes one of some words."""
+    """A validator: one of some words."""
     return form("|".join(map(re.escape, words)), f"one of {', '.join(words)}")
 
 
 def between(minimum: float, maximum: float = 1e9) -> AfterValidator:
-    """Takes a number within bounds, both included."""
+    """A validator: a number within bounds, both included."""
 
     def check(value: float) -> float:
         if not minimum <= value <= maximum:
@@ -62,11 +62,11 @@ def _not_empty(value: Sized) -> Sized:
 
 
 NOT_EMPTY = AfterValidator(_not_empty)
-"""Of a list: at least one item."""
+"""A validator: at least one item."""
 
 
 def _whole(value: Any) -> Any:
-    """The wire knows no whole numbers."""
+    """Convert a float to int: Pulumi's protocol has no integers."""
     if isinstance(value, float):
         if not value.is_integer():
             raise wrong(f"must be a whole number, not {value:g}")
@@ -84,7 +84,7 @@ PEM = r"\s*-----BEGIN [A-Z0-9 ]+-----.*"
 Pem = Annotated[str, form(PEM, "in PEM")]
 Uri = Annotated[str, form(r"[a-z][a-z0-9+.-]*://\S*", "a connection URI of libvirt's, qemu:///system")]
 BaseUrl = Annotated[Url, AfterValidator(lambda value: value.rstrip("/"))]
-"""A URL, without a slash at its end once it was read."""
+"""A URL. A slash at its end is removed."""
 SshKey = Annotated[str, form(r"(ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/=]+( .*)?\s*", "an SSH public key")]
 Sha256 = Annotated[str, form(r"[0-9a-f]{64}", "a SHA-256 in hexadecimal digits")]
 FileName = Annotated[str, form(FILE_NAME, "a plain file name")]
@@ -94,7 +94,7 @@ Mac = Annotated[
     form(MAC, "a MAC address, 52:54:00:12:34:56"),
     AfterValidator(lambda value: value.lower().replace("-", ":")),
 ]
-"""In lower case with colons, once it was read."""
+"""A MAC address. It is converted to lower case with colons."""
 Anything = Annotated[str, Field(min_length=0)]
 """A text that may be empty."""
 Domain = Annotated[str, form(HOST, "a domain")]
@@ -107,6 +107,6 @@ Directory = Annotated[str, form(r"[A-Za-z0-9_-]{20,}", "the output `directory` o
 Script = Annotated[str, form(r"#!ipxe\n.*", "an iPXE script")]
 BootScript = Annotated[str, form(r"#!ipxe\n(.*\n)?kernel .*", "an iPXE script with a kernel")]
 Accept = Annotated[str, one_of("empty", "wipe")]
-"""What may be on a server that is taken."""
+"""What may be on a server that is claimed."""
 PLATFORMS = ("equinix-metal", "redfish", "ironic", "local-vm")
 Platform = Annotated[str, one_of(*PLATFORMS)]

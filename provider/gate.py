@@ -1,12 +1,15 @@
-"""Gate: waits until something is so.
+"""Gate: waits until a condition is true.
 
-Life cycle: create waits; update waits again when the specification or a trigger changed, for nodes that are new only
-unless a trigger asks for all; read believes the state. Delete does nothing, except that nodes to which networks of a
-pool were handed over are told to forget them.
-Killed while waiting: nothing was made, the next run waits anew, and what is so already passes at the first look.
-On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up waits again.
-Where no cluster comes about without what a gate waits for (`aborts`), its failure ends the waiting of all others; a
-gate that only another one needs is named there (`givesUpWith`).
+Life cycle: create waits; update waits again when the specification or a trigger changed, only for new nodes unless a
+trigger changed; read does not check. Delete does nothing, with one exception: nodes to which a pool's networks were
+sent delete them from their lists.
+
+Killed while waiting: nothing was made; the next run waits again, and a condition that is true already passes at the
+first look. On failure the logs of the nodes that did not pass are gathered first; the machines stay, and the next up
+waits again.
+
+If no cluster can be formed without a gate's condition (`aborts`), its failure ends the waiting of all other gates. A
+gate that needs only some other gates names them (`givesUpWith`).
 """
 
 from __future__ import annotations
@@ -24,28 +27,29 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs, MachineConfigAcces
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("passedAt", "observed", "waitedSeconds")
-# Not `givesUpWith`: to a gate that has passed it is nothing.
+# Without `givesUpWith`, which has no effect on a gate that has passed.
 _INPUTS = ("kind", "spec", "timeoutSeconds", "stabilitySeconds", "triggers", "aborts")
 _LONGEST_PAUSE = 1.0
 _GROWTH = 1.05
-"""What took a few seconds is seen at once: no look comes later than a twentieth of the time waited already."""
+"""The growth keeps pauses at about a twentieth of the elapsed time, so a condition that becomes true early is seen
+soon."""
 
 
 class Gate(ResourceType):
-    """Waits until something is so, and fails with cause and gathered logs."""
+    """Waits until a condition is true; fails with the cause and with gathered logs."""
 
     token = "metal-ipi:index:Gate"  # noqa: S105 - a type token
     inputs = GateArgs
-    # All nodes with their host keys and consoles, in the state's inputs already.
+    # All nodes with host keys and consoles; they are in the state's inputs already.
     hidden_inputs = frozenset({"spec"})
 
     def __init__(self, failures: Failures | None = None) -> None:
         self._failures = failures or Failures()
         self._failed_gates: set[str] = set()
-        """The names of all that failed."""
+        """The names of all gates that failed in this update."""
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        # Where logs are gathered depends on who runs this, and where: that alone is no change.
+        # The log directory depends on the user and the host: its change alone is no change of the gate.
         return simple_changes(_without_place(old), _without_place(new), _INPUTS)
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
@@ -68,7 +72,7 @@ class Gate(ResourceType):
         return unchanged if check is None else await self._wait(context, check, new)
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        # The cluster's own networks go with its machines.
+        # Only a pool's networks must be withdrawn: the cluster's own disappear with its machines.
         if old["kind"] == MachineConfigAccess.kind and old["spec"].get("part"):
             await machine_config_access.withdraw(context, old["spec"])
 
@@ -100,7 +104,7 @@ class Gate(ResourceType):
         }
 
     def _hopeless(self, inputs: Values) -> str | None:
-        """Whose failure makes further waiting useless."""
+        """The failed step or gate that makes further waiting useless; None if there is none."""
         if self._failures.no_cluster is not None:
             return self._failures.no_cluster
         return next((f"gate {name}" for name in inputs.get("givesUpWith") or () if name in self._failed_gates), None)
@@ -126,7 +130,8 @@ def _progress(seen: Observation, elapsed: float, passed_since: float | None, sta
 
 
 async def _failure(context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:
-    """Gathers logs, then says which gate, what was last seen, the cause if it is known, and where the logs lie."""
+    """Gather logs, and return the error: the gate, the last observation, the cause if known, and the place of the
+    logs."""
     access = GateLogs.of_state(inputs["spec"])
     nodes = [node for node in access.nodes if not seen.waiting or node.name in seen.waiting]
     await context.status.remark(f"gathering logs of {', '.join(node.name for node in nodes) or 'no node'}")

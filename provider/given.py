@@ -1,4 +1,4 @@
-"""What the declarations of inputs (`provider.inputs`) say of a field beside the form of its value."""
+"""Markers that declarations of inputs (`provider.inputs`) add to a field's type."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class Marker:
-    """Something that a declaration says of a field, beside its type."""
+    """A marker of a field, besides its type."""
 
 
 def said(annotation: Any) -> Iterator[Marker]:
-    """What is declared of a value, or of what it holds."""
+    """The markers of an annotation, including those of nested types."""
     for each in (*getattr(annotation, "__metadata__", ()), *get_args(annotation)):
         if isinstance(each, Marker):
             yield each
@@ -35,11 +35,11 @@ SECRET: Final = Marker()
 GIVEN: Final = Marker()
 """A program may give an output."""
 FLAT: Final = Marker()
-"""On the wire, the members of this field stand beside the other fields."""
+"""The members of this field are at the same level as the other fields, in Pulumi's protocol."""
 LOCAL: Final = Marker()
-"""The field is not on the wire."""
+"""The field is not part of Pulumi's protocol."""
 LEFT_OUT: Final = Marker()
-"""False, and an empty list or map, is not sent: states of versions that did not have the field stay as they are."""
+"""False, and an empty list or map, is not sent, so states of versions without the field do not change."""
 
 Secret = Annotated[T, SECRET]
 Flat = Annotated[T, FLAT]
@@ -49,14 +49,15 @@ LateFlag = Annotated[bool, LEFT_OUT]
 
 @dataclass(frozen=True)
 class Reading:
-    """Tells validators that a value comes over the wire."""
+    """Validation context: the value comes from Pulumi's protocol."""
 
     lenient: bool
-    """Whether it comes from a state, of which nothing is refused."""
+    """Whether it comes from a state, where no value is refused."""
 
 
 def pass_what_is_not_known(value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    """Check a value that the provider reads. What a program gives, and what a preview does not know yet, passes."""
+    """Validate a value that the provider reads. Values from a program, and values that a preview does not know, are not
+    validated."""
     reading = info.context
     if not isinstance(reading, Reading) or isinstance(value, Unknown):
         return value
@@ -83,19 +84,19 @@ if TYPE_CHECKING:
         def __set__(self, instance: object, value: pulumi.Input[Sequence[pulumi.Input[T]]]) -> None: ...
 
     class GivenMap(Generic[T]):
-        """A map by text: a program may give an output for it or for its values."""
+        """A map with text keys: a program may give an output for it or for its values."""
 
         def __get__(self, instance: object, owner: Any) -> Mapping[str, T]: ...
         def __set__(self, instance: object, value: pulumi.Input[Mapping[str, pulumi.Input[T]]]) -> None: ...
 
     class ListOf(Generic[T]):
-        """A list whose length is known when the program runs; its items are too."""
+        """A list that is known when the program runs, items included."""
 
         def __get__(self, instance: object, owner: Any) -> tuple[T, ...]: ...
         def __set__(self, instance: object, value: Sequence[T]) -> None: ...
 
     class MapOf(Generic[T]):
-        """A map by text, known when the program runs."""
+        """A map with text keys, known when the program runs."""
 
         def __get__(self, instance: object, owner: Any) -> Mapping[str, T]: ...
         def __set__(self, instance: object, value: Mapping[str, T]) -> None: ...
@@ -125,5 +126,5 @@ else:
 
 
 def default(value: Any = None) -> Any:
-    """What a field has that is not given. A type checker takes it for any field."""
+    """The default of a field, typed so that a type checker accepts it for any field."""
     return value

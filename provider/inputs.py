@@ -1,16 +1,14 @@
 """How the inputs of a resource are declared: once, for programs, for the provider, and for provider/schema.json.
 
-    class MirrorArgs(Inputs):
-        files: GivenMap[LiveFileArgs]
-        path_seed: Given[Secret[Seed]]
+    class MirrorArgs(Inputs): files: GivenMap[LiveFileArgs] path_seed: Given[Secret[Seed]]
 
-A program makes an instance with values, or with outputs of other resources, and `to_wire` gives what the engine is
-handed: camelCase names, nothing for what is None, secrets marked. The provider reads the same class from the wire with
+A program creates an instance with values, or with outputs of other resources. `to_wire` converts it for the engine:
+camelCase names, without fields that are None, and with secrets marked. The provider reads the same class with
 `problems`, `read` and `of_state`. `Given[T]` tells the type checker that a program may give `pulumi.Input[T]`, and that
-the provider reads a `T`. A field that is no `Given` must be known when the program runs.
+the provider reads a `T`. A field that is not `Given` must be known when the program runs.
 
-Values are checked only where they come over the wire, so programs in all languages get the same messages, and all of
-them at once. Of a state nothing is refused: it may come from an earlier version.
+Values are validated only when they arrive in the provider, so programs in all languages get the same messages, and all
+of them at once. Values from a state are never refused, because it may come from an earlier version.
 """
 
 from __future__ import annotations
@@ -45,15 +43,15 @@ class Problem:
     path: str
     """Property path, `records[2].name`."""
     reason: str
-    """What is wrong, and the remedy."""
+    """What is wrong, and what to do."""
 
 
 Conflict = tuple[tuple[str | int, ...], str]
-"""Where something is wrong, as names and indices, and the reason."""
+"""The location as names and indices, and the reason."""
 
 
 class Inputs(BaseModel):
-    """The inputs of a resource, or a map among them."""
+    """The inputs of a resource, or a map in them."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -69,15 +67,15 @@ class Inputs(BaseModel):
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
-        """What is wrong with members that are right by themselves.
+        """Problems between fields that are valid one by one.
 
-        `given` has them by their names on the wire, and as they came: any of them may be wrong, or `Unknown`.
+        `given` has the fields with their protocol names, not validated: each may be wrong, or `Unknown`.
         """
         yield from ()
 
     @classmethod
     def problems(cls, values: Mapping[str, Any], path: str = "") -> list[Problem]:
-        """Everything that is wrong with the values of a map on the wire."""
+        """All problems of a map from the engine."""
         try:
             cls.model_validate(values, context=Reading(lenient=False))
         except ValidationError as error:
@@ -86,7 +84,7 @@ class Inputs(BaseModel):
 
     @classmethod
     def read(cls, values: Mapping[str, Any], path: str = "") -> Self:
-        """Read a map of the wire; raises InvalidInputs. What a preview does not know yet is `Unknown`."""
+        """Read a map from the engine. Raises InvalidInputs. Values that a preview does not know are `Unknown`."""
         try:
             return cls.model_validate(values, context=Reading(lenient=False))
         except ValidationError:
@@ -95,16 +93,16 @@ class Inputs(BaseModel):
 
     @classmethod
     def of_state(cls, values: Mapping[str, Any]) -> Self:
-        """Read a map of a state. Members that are not known any more are left out; what it does not have is None."""
+        """Read a map from a state. Fields that no longer exist are left out; missing fields are None."""
         return cls.model_validate(values, context=Reading(lenient=True))
 
     @classmethod
     def wire_names(cls) -> tuple[str, ...]:
-        """The members that it may have on the wire."""
+        """The names of all fields in Pulumi's protocol."""
         return tuple(sorted(_names(cls)))
 
     def to_wire(self) -> dict[str, Any]:
-        """The map as the engine is handed it."""
+        """The map for the engine."""
         found: dict[str, Any] = {}
         for name, field in type(self).model_fields.items():
             value: Any = getattr(self, name)
@@ -172,7 +170,7 @@ def _wire(value: Any) -> Any:
     return [_wire(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-# --- what is declared -----------------------------------------------------------------------------------------------
+# --- declarations ---------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -182,20 +180,20 @@ def _hints(declared: type[Inputs]) -> dict[str, Any]:
 
 @cache
 def markers(declared: type[Inputs], name: str) -> frozenset[Marker]:
-    """What is said of a field."""
+    """The markers of a field."""
     return frozenset(said(_hints(declared)[name]))
 
 
 @cache
 def _flat(declared: type[Inputs]) -> dict[str, type[Inputs]]:
-    """The fields whose members stand beside the others, by name, and what they are."""
+    """The fields whose members are at the same level as the others: name → class."""
     found = {name: _hints(declared)[name] for name in declared.model_fields if FLAT in markers(declared, name)}
     return {name: get_args(annotation)[0] for name, annotation in found.items()}
 
 
 @cache
 def _names(declared: type[Inputs]) -> frozenset[str]:
-    """What members there may be on the wire."""
+    """The names of all members in Pulumi's protocol."""
     hidden = {name for name in declared.model_fields if {FLAT, LOCAL} & markers(declared, name)}
     own = {field.alias or name for name, field in declared.model_fields.items() if name not in hidden}
     return frozenset(own).union(*map(_names, _flat(declared).values()))
@@ -207,7 +205,7 @@ def _needed(declared: type[Inputs]) -> tuple[str, ...]:
 
 
 def _nested(declared: type[Inputs], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Puts members that stand beside the others where they are declared."""
+    """Move members of flat fields into the fields where they are declared."""
     found = dict(given)
     for name, kind in _flat(declared).items():
         found[name] = {key: found.pop(key) for key in _names(kind) if key in found}
@@ -218,7 +216,7 @@ def _nested(declared: type[Inputs], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(declared: type[Inputs], error: ErrorDetails) -> InitErrorDetails:
-    """A problem in our words."""
+    """pydantic's error, in our words."""
     where = error["loc"]
     if where and where[0] in _flat(declared):
         where = where[1:]
@@ -226,7 +224,7 @@ def _told(declared: type[Inputs], error: ErrorDetails) -> InitErrorDetails:
 
 
 def not_known(name: str, names: Iterable[str]) -> str:
-    """That a member does not exist, and the nearest one that does."""
+    """The message for an unknown name, with the most similar known one."""
     near = difflib.get_close_matches(name, names, n=1)
     known = ", ".join(sorted(names)) or "none"
     return f"is not known; did you mean `{near[0]}`?" if near else f"is not known; known are {known}"
@@ -256,7 +254,7 @@ def _reason(error: ErrorDetails) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What kind of value it is, for messages."""
+    """The kind of a value, for messages."""
     if value == "":
         return "an empty string"
     names = {str: "a string", bool: "a boolean", float: "a number", int: "a number", list: "a list", dict: "a map"}

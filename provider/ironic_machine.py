@@ -1,11 +1,13 @@
-"""IronicMachine: a server that Ironic has, claimed for the cluster.
+"""IronicMachine: a server from Ironic, claimed for the cluster.
 
-Life cycle: create claims it: a server of one's own is enrolled and made available first, any other must be available.
-It boots nothing: that comes after the claim. update and read look again; an Ironic that does not answer is an error,
-never a server that is gone. delete gives it back: what it runs is taken down, and it is cleaned where Ironic does that.
-Killed while claiming: the allocation has a name, and the next create finds it; so does a delete that is told nothing
-but the inputs. Killed while giving back: the next delete goes on. A node that was given to somebody else since is left
-alone.
+Life cycle: create claims the server. Your own server is first enrolled and made available; other servers must be
+available already. Claiming boots nothing. update and read check the claim; an Ironic that does not answer is an error,
+and never means that the server is gone. delete gives it back: the node is undeployed, and cleaned if Ironic is
+configured so.
+
+Killed while claiming: the allocation has a name by which the next create finds it, and so does a delete that knows only
+the inputs. Killed while giving back: the next delete continues. A node that was allocated to somebody else since is
+left alone.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _COMPARED = ("server", "hostname", "mac", "publicIpv4", "privateIpv4")
 
 
 class IronicMachine(ResourceType):
-    """A server that Ironic has, claimed for the cluster."""
+    """A server from Ironic, claimed for the cluster."""
 
     token = "metal-ipi:index:IronicMachine"  # noqa: S105 - a type token
     inputs = IronicMachineArgs

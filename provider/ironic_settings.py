@@ -1,4 +1,4 @@
-"""Section `ironic` of the provider's configuration: an Ironic, and the servers that are had from it."""
+"""Section `ironic` of the provider's configuration: an Ironic, and the servers from it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ from metal_ipi.provider.inputs import Conflict, Inputs
 
 IPMI = "ipmi"
 DRIVERS = ("redfish", "idrac", IPMI)
-"""Ironic's hardware types. The first two attach an image by virtual media; IPMI has none, and its servers boot from the
-network."""
+"""Ironic's hardware types. The first two have virtual media; IPMI has none, so its servers boot from the network."""
 IPMI_ADDRESS = rf"ipmi://{HOST_AND_PORT}"
 BOOTS = ("disc", "network")
 NOT_OF_IPMI = frozenset({"bios", "firmware"})
-"""Ironic's interfaces that this hardware type has no clean steps of its own for (ironic/drivers/ipmi.py)."""
+"""Ironic's interfaces for which the hardware type ipmi has no clean steps (ironic/drivers/ipmi.py)."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}"
 STEP_INTERFACES = ("bios", "raid", "firmware", "management", "power", "vendor", "deploy")
-"""Ironic's interfaces that have clean steps."""
+"""Ironic's interfaces with clean steps."""
 DEPLOY_STEPS = {"raid": ("delete_configuration", "apply_configuration"), "firmware": ("update",)}
-"""Deploy steps that a BMC does by itself, by interface (ironic/drivers/modules/redfish/{raid,firmware}.py, 39.0).
-Ironic leaves steps out that it does not know, without a word, for they might be a ramdisk's (`skip_missing` in
-do_node_deploy of ironic/conductor/deployments.py). Settings of the firmware restart the server into a ramdisk: they are
-clean steps here."""
+"""Deploy steps that a BMC executes itself, by interface (ironic/drivers/modules/redfish/{raid,firmware}.py, 39.0).
+Ironic silently skips unknown steps, because they might belong to a ramdisk (`skip_missing` in do_node_deploy of
+ironic/conductor/deployments.py). Firmware settings restart the server into a ramdisk: here they are clean steps."""
 WIPING = frozenset({"raid", "deploy"})
-"""Those whose steps take what is on the disks."""
+"""Interfaces whose steps delete data on disks."""
 _OF_ENROLLED = ("address", "username", "password")
 
 
@@ -48,14 +46,14 @@ class CleanStep(Inputs):
     """One clean step (https://docs.openstack.org/ironic/latest/admin/cleaning.html#manual-cleaning)."""
 
     interface: Annotated[str, one_of(*STEP_INTERFACES)]
-    """Ironic's interface that has it, one of STEP_INTERFACES."""
+    """Ironic's interface with the step, one of STEP_INTERFACES."""
     step: Annotated[str, form(r"[a-z][a-z0-9_]{0,99}", "the name of a step")]
     """Its name, e.g. `apply_configuration`."""
     args: Annotated[str, AfterValidator(_is_object)] = "{}"
     """Its arguments, a JSON object."""
 
     def to_ironic(self) -> dict[str, Any]:
-        """As Ironic's API takes it."""
+        """The step in the format of Ironic's API."""
         arguments = json.loads(self.args)
         return {"interface": self.interface, "step": self.step, **({"args": arguments} if arguments else {})}
 
@@ -71,10 +69,10 @@ class DeployStep(CleanStep):
 
 
 class IronicServer(Inputs):
-    """One server: enrolled with its BMC (`driver`), or taken from those that Ironic has already."""
+    """One server: enrolled with its BMC (`driver`), or one of those that Ironic has already."""
 
     driver: Annotated[str, one_of(*DRIVERS)] | None = None
-    """Ironic's hardware type, one of DRIVERS; given: the server is enrolled, and is ours."""
+    """Ironic's hardware type, one of DRIVERS. If given, we enrol the server."""
     address: (
         Annotated[
             str,
@@ -85,42 +83,44 @@ class IronicServer(Inputs):
         ]
         | None
     ) = None
-    """URL of its BMC, as the conductors reach it, for IPMI `ipmi://<host>[:<port>]`; with `driver`."""
+    """URL of its BMC from the conductors' network; for IPMI `ipmi://<host>[:<port>]`. With `driver`."""
     username: Annotated[str | None, Field(repr=False)] = None
     """An account of the BMC; with `driver`."""
     password: Secret[str] | None = None
-    """Its password; with `driver`."""
+    """The account's password; with `driver`."""
     system_id: str | None = None
-    """Path of the System (`/redfish/v1/Systems/1`), where the BMC has several; with `driver`."""
+    """Path of the Redfish System (`/redfish/v1/Systems/1`), needed if the BMC has several; with `driver`."""
     verify_ca: Annotated[str, form(r"true|false|/.*", "true, false, or a path where the conductors run")] = "true"
-    """How the conductors verify the BMC's certificate: by the authorities of their system, not at all, or by this
-    file of theirs; with `driver`."""
+    """How the conductors verify the BMC's certificate: `true`: by their system's authorities; `false`: not; a path: by
+    this file on the conductors. With `driver`."""
     mac: Mac | None = None
-    """The MAC address of the interface that it boots from; of servers that boot from the network: Ironic needs a port
-    of it."""
+    """The MAC address of the interface that it boots from. Only for servers that boot from the network: Ironic needs a
+    port with it."""
     boot: Annotated[str, one_of(*BOOTS)] | None = None
-    """What a node that Ironic has boots its installer from, one of BOOTS; not given: a disc. Without `driver`, which
-    says it."""
+    """What a node that Ironic has already boots its installer from, one of BOOTS; not given: a disc. With `driver`, the
+    driver determines it."""
     conductor_group: Anything = ""
-    """The group of conductors that has it; with `driver`."""
+    """The conductor group of the server; with `driver`."""
     node: str | None = None
-    """Name or UUID of a node that Ironic has; without `driver`."""
+    """Name or UUID of a node that Ironic has already; without `driver`."""
     resource_class: Annotated[str, form(r"[A-Za-z0-9._-]{1,80}", "a resource class")] | None = None
-    """The resource class: of an enrolled server, which it gets (not given: `baremetal`); of others, which it has."""
+    """The resource class: of an enrolled server, the one to set (not given: `baremetal`); of others, the one that they
+    must have."""
     traits: GivenList[str] = default(())
-    """Traits that a node that is taken has; without `driver`."""
+    """Traits that the node must have; without `driver`."""
     clean_steps: GivenList[CleanStep] = default(())
-    """What is done to it before it is available, once, and again when they are others: settings of its firmware, RAID;
-    with `driver`."""
+    """Clean steps that run once before the server is available, and again when they change: firmware settings, RAID.
+    With `driver`."""
     deploy_steps: GivenList[DeployStep] = default(())
-    """What is done when it is deployed, before it boots, once for each claim: RAID, new firmware; with `driver`, and
-    not with ipmi."""
+    """Deploy steps that run before it boots, once for each claim: RAID, new firmware. With `driver`, and not with
+    ipmi."""
     boot_mode: Annotated[str, one_of(*BOOT_MODES)] | None = None
-    """What its firmware is set to when it is deployed, one of BOOT_MODES; not given: what it is set to stays."""
+    """The boot mode that its firmware is set to when it is deployed, one of BOOT_MODES. Not given: it is not
+    changed."""
 
     @property
     def by_network(self) -> bool:
-        """Whether it boots from the network: a BMC by IPMI attaches nothing."""
+        """Whether it boots from the network: IPMI has no virtual media."""
         return self.driver == IPMI or self.boot == "network"
 
     @classmethod
@@ -152,24 +152,25 @@ class IronicServer(Inputs):
 
 
 class IronicSettings(Inputs):
-    """How Ironic is reached. Its credentials are nowhere else, and never in a text made of this."""
+    """How Ironic is reached. Its credentials are stored nowhere else, and never part of its text form."""
 
     endpoint: Annotated[
         str,
         form(rf"https://{HOST_AND_PORT}(/\S*)?", "an https URL without user name and password"),
         AfterValidator(lambda value: value.rstrip("/")),
     ]
-    """URL of its API, without `/v1`."""
+    """URL of Ironic's API, without `/v1`."""
     username: Annotated[str, Field(repr=False)]
-    """Account (HTTP basic)."""
+    """The account (HTTP basic)."""
     password: Secret[str]
-    """Its password."""
+    """The account's password."""
     ca: Annotated[str, form(PEM, "a certificate in PEM")] | None = None
-    """PEM: only what these certificates signed is trusted; not given: the system's CAs."""
+    """PEM: only certificates signed by these authorities are trusted. Not given: the system's authorities."""
     claimant: Annotated[str, form(_NAME, "letters, digits and . _ ~ -, at most 200")]
-    """Whose claims these are; unique among all that share this Ironic: allocations are named
+    """The owner's name for its claims, unique among all users of this Ironic: allocations are named
     `<claimant>-<server>`."""
     live_iso: LiveIso | None = None
-    """CoreOS's live ISO, which discs of servers are made of; not needed where all boot from the network."""
+    """CoreOS's live ISO, from which the servers' discs are made. Not needed if all servers boot from the network."""
     release: Annotated[str, one_of("keep", "remove")] = "keep"
-    """What becomes of an enrolled server when it is given back: it stays Ironic's, available; or it is taken out."""
+    """What happens to an enrolled server that is given back: `keep`: it stays in Ironic, available; `remove`: it is
+    removed."""

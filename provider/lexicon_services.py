@@ -1,7 +1,7 @@
-"""What dns-lexicon has under no public name: its services, their options, and the class of each.
+"""What dns-lexicon offers only under private names: its services, their options, and their classes.
 
-Its public `Client` is no way round: before it does anything it looks for the zone, with a list that it fetches from the
-internet or with questions to this machine's resolver. The zone is known here, and a preview has no network.
+Its public `Client` cannot be used: it first looks for the zone, with a list from the internet or with questions to this
+machine's resolver. Here the zone is known, and a preview has no network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @cache
 def services() -> dict[str, bool]:
-    """The services of the installed dns-lexicon, and whether the packages that each needs are there."""
+    """The services of the installed dns-lexicon: name → whether the packages that it needs are installed."""
     from lexicon._private.discovery import find_providers
 
     return {name: available for name, available in find_providers().items() if name not in ("auto", "base")}
@@ -22,12 +22,12 @@ def services() -> dict[str, bool]:
 
 @cache
 def options(service: str) -> frozenset[str]:
-    """The options that a service declares; empty where it declares none."""
+    """The options that a service declares; empty if it declares none."""
     parser = argparse.ArgumentParser(add_help=False)
     service_class(service).configure_parser(parser)
     return frozenset(vars(parser.parse_args([])))
 
 
 def service_class(service: str) -> Any:
-    """The class that speaks to a service."""
+    """lexicon's class for a service."""
     return import_module(f"lexicon._private.providers.{service}").Provider

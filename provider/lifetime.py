@@ -1,10 +1,10 @@
-"""Lifetime: when the platform is to delete a cluster's machines, whatever runs on them. For rehearsals.
+"""Lifetime: the time at which the platform deletes a cluster's machines, whatever runs on them. For rehearsals.
 
-Life cycle: create adds the hours to the time it is, and from then on the end is fixed: machines are ordered with it,
-and the platform takes no other one later (`preflight.lasting` refuses other hours). Once the end is past, every update
-is refused: what is left of such a cluster has no etcd, and new machines would not make one. read and delete touch
-nothing.
-Killed at any moment: nothing outside the state exists, and no machine was ordered yet.
+Life cycle: create adds the hours to the current time. After that the end is fixed: machines are ordered with it, and
+the platform cannot change it (`preflight.lasting` refuses other hours). After the end every update is refused: the rest
+of such a cluster has no etcd, and new machines would not form a cluster with it. read and delete touch nothing.
+
+Killed at any moment: nothing exists outside the state, and no machine was ordered yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST = 24 * 365
 
 
 class Lifetime(ResourceType):
-    """When the platform deletes a cluster's machines."""
+    """The time at which the platform deletes a cluster's machines."""
 
     token = "metal-ipi:index:Lifetime"  # noqa: S105 - a type token
     inputs = LifetimeArgs
@@ -55,7 +55,7 @@ class Lifetime(ResourceType):
         return datetime.fromisoformat(str(old["endsAt"]).replace("Z", "+00:00")).timestamp() <= self._clock()
 
     def _refuse(self, old: Values) -> None:
-        """Raises InvalidInputs for a cluster whose time is over."""
+        """Raise InvalidInputs if the cluster's time is over."""
         if self._is_over(old):
             raise InvalidInputs(
                 f"the time of this cluster (platform.lifetimeHours) was over at {old['endsAt']}: the platform has "

@@ -1,4 +1,4 @@
-"""The spot market of the Metal API: what plans cost on it at the moment, in USD per hour.
+"""Spot market prices of the Metal API: current prices of plans, in USD per hour.
 
 Fields: the API's reference (market/spot/prices).
 """
@@ -13,7 +13,7 @@ from metal_ipi.provider.orders import Orders
 
 
 async def spot_price(client: MetalClient, orders: Orders, plan: str) -> float | None:
-    """What a plan costs on the spot market at the moment; None where it is not traded."""
+    """The current price of a plan on the spot market; None if it is not traded."""
     if orders.metro is not None:
         params = {"metro": orders.metro, "plan": plan}
         answer = await client.repeat("GET", "/market/spot/prices/metros", params=params)
@@ -27,7 +27,7 @@ async def spot_price(client: MetalClient, orders: Orders, plan: str) -> float | 
 
 
 def of_answer(answer: Mapping[str, Any], places: tuple[str, ...], plan: str) -> float | None:
-    """The lowest price of a plan in one of these metros or facilities; None where it is not traded."""
+    """The lowest price of a plan in one of these metros or facilities; None if it is not traded."""
     prices = answer.get("spot_market_prices") or {}
     found = [((prices.get(place) or {}).get(plan) or {}).get("price") for place in places]
     return min((float(price) for price in found if price is not None), default=None)

@@ -1,11 +1,11 @@
-"""The boot tree for a site whose boot service is matchbox: its profiles and groups, in its data directory.
+"""The boot tree for a site whose boot service is matchbox: profiles and groups in matchbox's data directory.
 
-A machine has a profile and a group while it is to boot from the network. Without a group matchbox answers `/ipxe` with
-404, which ends iPXE as a missing script does: the firmware goes on to the disk. The machine's iPXE script itself lies
-in `generic/`, where matchbox serves it to nobody: it tells later runs what was published.
+A machine has a profile and a group while it must boot from the network. Without a group matchbox answers `/ipxe` with
+404, which ends iPXE like a missing script: the firmware boots from the disk. The machine's iPXE script itself is stored
+in `generic/`, where matchbox does not serve it without a group: later runs read from it what was published.
 
 Source: poseidon/matchbox, docs/matchbox.md (profiles, groups, selector `mac`) and matchbox/http/ipxe.go: kernel with
-its arguments on one line, each initrd as it stands.
+its arguments on one line, each initrd unchanged.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from metal_ipi.provider.errors import InvalidInputs
 
 GROUPS, PROFILES, SCRIPTS = "groups", "profiles", "generic"
-"""Directories below the data directory."""
+"""Directories in the data directory."""
 
 
 def name(mac: str) -> str:
-    """What a machine's profile and group are called; `mac` as 52-54-00-12-34-56."""
+    """The name of a machine's profile and group; `mac` as 52-54-00-12-34-56."""
     return f"metal-ipi-{mac}"
 
 
 def profile(mac: str, script: str) -> str:
-    """The profile that boots what an iPXE script boots. Raises InvalidInputs for one that does more."""
+    """The profile that boots the same as an iPXE script. Raises InvalidInputs for other iPXE commands."""
     boot: dict[str, Any] = {"kernel": "", "initrd": [], "args": []}
     for line in script.splitlines():
         command, _, rest = line.partition(" ")
@@ -39,6 +39,6 @@ def profile(mac: str, script: str) -> str:
 
 
 def group(mac: str) -> str:
-    """The group that gives a machine its profile."""
+    """The group that assigns a machine its profile."""
     selector = {"mac": mac.replace("-", ":")}
     return json.dumps({"id": name(mac), "name": name(mac), "profile": name(mac), "selector": selector}, indent=2) + "\n"

@@ -1,13 +1,13 @@
-"""The HTTP API of Equinix Metal (https://deploy.equinix.com/developers/api/metal): the only client of ours.
+"""The HTTP API of Equinix Metal (https://deploy.equinix.com/developers/api/metal): our only client.
 
-Plain httpx rather than the official client: that one retries nothing, not even 429 with its Retry-After, and knows no
-way to look before asking again. TLS is verified; SSL_CERT_FILE and HTTPS_PROXY are honoured, and METAL_API_TIMEOUT: how
-long one call may take, in seconds (30).
+It uses plain httpx instead of the official client, which retries nothing, not even 429 with its Retry-After, and cannot
+check before it repeats a request. TLS is verified; SSL_CERT_FILE and HTTPS_PROXY are used, and METAL_API_TIMEOUT: the
+timeout of one call, in seconds (30).
 
-RemoteError          provider.errors: the API refuses, or did not answer for as long as it was asked again
-├── Refused          with the status of the answer
-│   └── Unprocessable    not in the present state of what was to be deleted
-Passing              of `once` alone: it may work the next time
+RemoteError          provider.errors: the API refuses, or did not answer during all repetitions
+├── Refused          with the answer's status
+│   └── Unprocessable    what should be deleted is in a state that does not allow it
+Passing              only from `once`: a repetition may succeed
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _call_timeout() -> float:
 
 
 class Passing(Exception):
-    """May work the next time; `wait` is what the server asked for, in seconds."""
+    """A transient error; `wait` is the pause that the server asked for, in seconds."""
 
     def __init__(self, message: str, wait: float = 0) -> None:
         super().__init__(message)
@@ -50,22 +50,22 @@ class Passing(Exception):
 
 
 class Refused(RemoteError):
-    """The API said no."""
+    """The API refused the request."""
 
     def __init__(self, message: str, status: int, words: str) -> None:
         super().__init__(message)
         self.status = status
-        """Of the answer, e.g. 403."""
+        """The HTTP status, e.g. 403."""
         self.words = words
-        """The API's own."""
+        """The API's own message."""
 
 
 class Unprocessable(Refused):
-    """Not in the present state of what was to be deleted."""
+    """What should be deleted is in a state that does not allow it."""
 
 
 class MetalClient:
-    """A client for one token: an asynchronous context manager."""
+    """A client for one token; an asynchronous context manager."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class MetalClient:
         patience: float = 30,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`timeout` is how long a call may be repeated, `patience` how long one answer may take, in seconds."""
+        """`timeout` is how long a call may be repeated, `patience` the timeout of one answer, in seconds."""
         import httpx
 
         self._endpoint = settings.endpoint
@@ -86,7 +86,8 @@ class MetalClient:
             transport=transport,
         )
         self.clock: tuple[datetime, datetime] | None = None
-        """What the API's clock said with its newest answer, and ours then; None before there was one."""
+        """The time of the API's clock in its newest answer, and our time at that moment; None before the first
+        answer."""
 
     async def __aenter__(self) -> MetalClient:
         return self
@@ -96,11 +97,11 @@ class MetalClient:
 
     @property
     def where(self) -> str:
-        """The API, as messages name it."""
+        """The API's name in messages."""
         return f"the Metal API at {self._endpoint}"
 
     async def pages(self, path: str, member: str, **params: Any) -> AsyncIterator[dict[str, Any]]:
-        """Every item of a list, page after page."""
+        """All items of a list, page by page."""
         page, last = 1, 1
         while page <= last:
             answer = await self.repeat("GET", path, params={**params, "per_page": _PAGE, "page": page})
@@ -114,7 +115,11 @@ class MetalClient:
         return [item async for item in self.pages(path, member, **params)]
 
     async def repeat(self, method: str, path: str, *, absent_ok: bool = False, **options: Any) -> dict[str, Any]:
-        """For calls that may be made twice. With `absent_ok` what is not there is an empty answer."""
+        """Make a call that may be repeated safely, and repeat it on transient errors. With `absent_ok` a 404 gives an
+        empty answer.
+
+        Raises RemoteError.
+        """
         backoff = Backoff(timeout=self.timeout)
         while True:
             try:
@@ -125,11 +130,11 @@ class MetalClient:
                 await backoff.pause(error.wait)
 
     async def of_device(self, device: str, part: str = "", **params: Any) -> dict[str, Any]:
-        """A device, or a part of it such as `/events`; empty where there is no such device.
+        """A device, or a part of it such as `/events`; empty if there is no such device.
 
-        One that Metal took out of its project by itself is answered with 403 (waitForActiveDevice in
-        metal/resource_metal_device.go of the official provider), as is one that the token may not see: it is gone when
-        the token reaches projects, and none of them lists it.
+        The API answers 403 for a device that Metal removed from its project itself (waitForActiveDevice in
+        metal/resource_metal_device.go of the official provider), and for one that the token may not see. It is
+        considered gone if the token can access projects, and none of them lists it.
         """
         try:
             return await self.repeat("GET", f"/devices/{device}{part}", absent_ok=True, params=params)
@@ -144,7 +149,7 @@ class MetalClient:
             return {}
 
     async def once(self, method: str, path: str, *, absent_ok: bool = False, **options: Any) -> dict[str, Any]:
-        """Raises Passing where it may work the next time, RemoteError where it will not."""
+        """Make a call once. Raises Passing for a transient error, otherwise RemoteError."""
         import httpx
 
         try:
@@ -181,7 +186,7 @@ _REMEDIES = {
 
 
 def _words(answer: httpx.Response) -> str:
-    """The API's own words: `{"errors": [...]}` or `{"error": …}`."""
+    """The API's own message: `{"errors": [...]}` or `{"error": …}`."""
     try:
         body = answer.json()
     except ValueError:

@@ -1,14 +1,16 @@
-"""Mirror: the files of a release on the artifact host, for machines that cannot fetch them where they are published.
+"""Mirror: a release's files on the artifact host, for machines that cannot fetch them from their publisher.
 
-iPXE as network cards have it speaks no HTTPS, and cannot check a hash. So the files are fetched here, over HTTPS where
-the stream says so, and served by the site. A file gets its name, which has its SHA-256, only when its hash was found
-right: whatever has that name is whole, and is neither read nor fetched again.
+The iPXE of network cards supports no HTTPS, and cannot check a hash. So this resource fetches the files, by HTTPS if
+the stream has https URLs, and the site serves them. A file gets its final name, which contains its SHA-256, only after
+its hash was checked: so a file with that name is complete, and is neither read nor fetched again.
 
-Life cycle: create claims and copies what is not there; update the same, and gives up what is no longer named; read
-looks at names and sizes, so that the next up repairs; delete gives up everything. A file goes with its last claim.
-Killed at any moment: the claim has a name that the next run finds again, and a file is there whole or not at all.
-Two stacks at once: who claims looks for the file afterwards, and who removed one looks for claims afterwards, and puts
-it back for them.
+Life cycle: create claims all files and copies missing ones; update does the same, and releases files that are no longer
+inputs; read compares names and sizes, so that the next up repairs; delete releases everything. A file is deleted with
+its last claim.
+
+Killed at any moment: the next run finds the claim by its name, and each file is complete or missing. Two stacks at
+once: a stack that claims a file checks the file afterwards; a stack that deleted a file checks for claims afterwards,
+and restores the file if there is one.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _TIMEOUT = 60.0
 
 
 class Mirror(ResourceType):
-    """Files of a release, kept on the artifact host."""
+    """Files of a release, copied to the artifact host."""
 
     token = "metal-ipi:index:Mirror"  # noqa: S105 - a type token
     inputs = MirrorArgs
@@ -46,7 +48,7 @@ class Mirror(ResourceType):
 
     @staticmethod
     def _drifted(context: Context, old: Values, new: Values) -> bool:
-        """Whether files went, or are served elsewhere now."""
+        """Whether files are missing, or have other URLs now."""
         return _urls(context, new) != old.get("urls") or _names(new["files"]) != {*(old.get("sizes") or {})}
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
@@ -85,9 +87,9 @@ class Mirror(ResourceType):
         *,
         lost: frozenset[str] | set[str] = frozenset(),
     ) -> Values:
-        """Has all files there. Those that are `lost` are copied again, whatever has their name.
+        """Claim and copy all files. Files in `lost` are copied again, even if a file with that name exists.
 
-        What was claimed is in the state whatever happens: a destroy after a failure is to give it up.
+        On an error the claims are kept in the state, so that a destroy releases them. Raises InitFailed.
         """
         place, found = _Place(context, claim), dict[str, int]()
         files: Mapping[str, Any] = inputs["files"]
@@ -103,14 +105,14 @@ class Mirror(ResourceType):
 
 
 class _Place:
-    """The mirror's directory, as one `Mirror` uses it."""
+    """The mirror's directory, as used by one `Mirror`."""
 
     def __init__(self, context: Context, claim: str) -> None:
         self._context, self._claim, self._tell = context, claim, context.status.live
         self._store: ArtifactStore = open_store(context.settings.need_artifacts())
 
     async def have(self, title: str, file: MirroredFile, *, again: bool) -> int:
-        """Claims a file, and copies it where it is not there; its size."""
+        """Claim a file, and copy it if it is missing; returns its size."""
         claimed = {claim_of(file.name, self._claim): b""}
         await persistently(lambda: self._store.put(DIRECTORY, claimed), self._tell)
         size = None if again else await self._size(file.name)
@@ -122,14 +124,14 @@ class _Place:
         return size
 
     async def give_up(self, file: MirroredFile) -> None:
-        """Withdraws the claim, and the file with the last one."""
+        """Release a file; delete it with its last claim."""
         ours = [claim_of(file.name, self._claim)]
         await persistently(lambda: self._store.delete(DIRECTORY, ours), self._tell)
         if await self._is_claimed(file.name):
             return
         await persistently(lambda: self._store.delete(DIRECTORY, [file.name]), self._tell)
         if await self._is_claimed(file.name) and await self._size(file.name) is None:
-            # Somebody claimed it after we looked, and may have seen it before it went.
+            # Another stack claimed it after our check, and may have seen the file before it was deleted.
             await self._copy(file.name, file)
 
     async def _is_claimed(self, name: str) -> bool:
@@ -161,7 +163,7 @@ class _Place:
                 ) from None
 
     async def check_served(self, title: str, file: MirroredFile, size: int) -> None:
-        """Whether its web server gives it, as far as that can be told from here."""
+        """Check whether the web server serves the file, as far as that can be seen from here."""
         import httpx
 
         url = file.url_below(self._context.settings.need_artifacts().boot_base_url)
@@ -184,7 +186,7 @@ class _Place:
 
 
 def _claim(inputs: Values, urn: str) -> str:
-    """32 hexadecimal digits that a run after a killed one finds again, and that no other stack has."""
+    """32 hexadecimal digits: the same in each run of a stack, and different for other stacks."""
     return hmac.new(str(inputs["pathSeed"]).encode(), urn.encode(), hashlib.sha256).hexdigest()[:32]
 
 

@@ -1,8 +1,8 @@
-"""Is a node what it should be? The script that asks it, and what that prints.
+"""Checks whether a node is as expected: the script that runs on the node, and the parser of its output.
 
-What is read: Ignition's result file, the platform id and consoles on the kernel's command line, Afterburn's attributes
-against the addresses the platform gave, the host name, the OS version against the stream, and what an installed node
-says of its installation.
+The script reads Ignition's result file, the platform id and consoles on the kernel command line, Afterburn's attributes
+(compared with the platform's addresses), the host name, the OS version (compared with the stream), and an installed
+node's generation marker.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from pathlib import Path
 
 _LINES = [line.strip() for line in Path(__file__).with_name("node_check.sh").read_text().splitlines()]
 _SCRIPT = "\n".join(line for line in _LINES if line and not line.startswith("#")) + "\n"
-"""Without what is only for its readers."""
+"""The script without comments and indentation."""
 DIGEST = hashlib.sha256(_SCRIPT.encode()).hexdigest()[:16]
-"""Stands for the script where only a change of it counts."""
+"""A digest of the script, so that a command notices its change."""
 _STATUSES = frozenset({"passed", "failed", "skipped"})
 
 
 class CheckOutputError(ValueError):
-    """A node answered something that is no check result."""
+    """The output of a node check is malformed."""
 
 
 def script_of(variables: Mapping[str, str]) -> str:
-    """The shell script that checks a node: expectations as variables, then the checks."""
+    """The shell script for a node: the expected values as variables, then the checks."""
     lines = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join(lines) + "\n" + _SCRIPT
 
 
 def parse(output: str) -> list[dict[str, str]]:
-    """The checks a node printed. Raises CheckOutputError for anything else."""
+    """The results in the output of a node check. Raises CheckOutputError if it is malformed."""
     results: list[dict[str, str]] = []
     for line in output.splitlines():
         parts: Sequence[str] = line.split("\t", 2)

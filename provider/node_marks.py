@@ -1,12 +1,13 @@
 """NodeMarks: labels and taints of nodes.
 
-Ownership is by key: keys that are not named here, now or in the state, are others' and stay.
+Ownership is by key: keys that are neither inputs nor in the state belong to others, and are not changed.
 
-Life cycle: create and update put on each node what is named, and take off what the state named and the program does not
-any more; a node that is gone has nothing to lose. read tells what is really there of it, so that the next up puts back
-what is missing. delete takes everything off again, unless the cluster goes with it. Where its API is not reached, read
-believes the state, and delete leaves them; either says so.
-Killed at any moment: each node is changed at once, and what is there already is not written again.
+Life cycle: create and update set the inputs on each node, and remove keys that are in the state but no longer inputs; a
+node that is gone is skipped. read reports which of them exist, so that the next up sets missing ones. delete removes
+all of them, unless the cluster is deleted too. If the API cannot be reached, read keeps the state, delete leaves the
+keys on the nodes, and both report that.
+
+Killed at any moment: each node is changed in one request, and what is set already is not written again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Va
 from metal_ipi.provider.resources.node_marks import NodeMarksArgs
 
 _PATIENCE = 300.0
-"""Seconds for which an API is asked again that does not answer, or a node that others change at the same time."""
+"""Seconds for retries: while the API does not answer, or while others change a node at the same time."""
 
 _Node = Mapping[str, Any]
 
@@ -34,7 +35,7 @@ class NodeMarks(ResourceType):
     found_by_inputs = True
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        # Not the credentials: with others the nodes have the same marks.
+        # The credentials are not compared: other credentials do not change the marks.
         return simple_changes(old, new, ("nodes",))
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
@@ -70,13 +71,13 @@ class NodeMarks(ResourceType):
 
 
 class _Work:
-    """One operation on one cluster's nodes."""
+    """One operation on a cluster's nodes."""
 
     def __init__(self, context: Context, values: Values) -> None:
         self._context, self._cluster = context, Cluster(values["credentials"], patience=_PATIENCE)
 
     async def bring(self, before: Mapping[str, _Node], wanted: Mapping[str, _Node]) -> None:
-        """From what was put on nodes to what is to be on them."""
+        """Change the nodes from the old marks to the wanted ones. Raises RemoteError."""
         for name in {**before, **wanted}:
             await self._context.status.live(f"labels and taints of {name}")
             await self._bring(name, before.get(name, {}), wanted.get(name, {}))
@@ -97,7 +98,7 @@ class _Work:
 
 
 def patch(node: Mapping[str, Any], before: _Node, wanted: _Node) -> dict[str, Any]:
-    """What is to be merged into a Node object; nothing where it is as it should be."""
+    """The merge patch for a Node object; empty if nothing must change."""
     labels: Mapping[str, str] = (node.get("metadata") or {}).get("labels") or {}
     gone = {key for key in before.get("labels") or {} if key in labels}
     changed: dict[str, str | None] = dict.fromkeys(gone - set(wanted.get("labels") or {}))
@@ -114,7 +115,7 @@ def patch(node: Mapping[str, Any], before: _Node, wanted: _Node) -> dict[str, An
 
 
 def _seen(wanted: _Node, node: Mapping[str, Any]) -> _Node:
-    """What of it is on the node."""
+    """The part of the wanted marks that is on the node."""
     labels = (node.get("metadata") or {}).get("labels") or {}
     taints = {_told(taint) for taint in (node.get("spec") or {}).get("taints") or ()}
     found = {
@@ -137,6 +138,6 @@ def _told(taint: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _taint(taint: Mapping[str, Any]) -> dict[str, str]:
-    """As the API has it."""
+    """A taint in the API's form."""
     key, effect, value = _told(taint)
     return {"key": key, "effect": effect, **({"value": value} if value else {})}

@@ -1,7 +1,7 @@
-"""What a stack orders of a machine platform, as plain data: the one list for those who order, preflight and cost.
+"""What a stack orders from a machine platform, as plain data: one list for ordering, preflight and cost.
 
-Programs make it of their settings (through `provider.types`, which hands these classes on); the provider reads them
-back from a resource's inputs. Nothing here is secret, and nothing asks anybody.
+Programs create it from their settings (through `provider.types`, which exports these classes); the provider reads it
+from a resource's inputs. It has no secrets; nothing is contacted here.
 """
 
 from __future__ import annotations
@@ -15,78 +15,79 @@ from metal_ipi.provider.inputs import Conflict, Inputs
 from metal_ipi.provider.values import Unknown
 
 NEXT_AVAILABLE = "next-available"
-"""Any reserved server of the plan that is free, as Metal calls it."""
+"""Metal's word for any free reserved server of the plan."""
 ANY = "any"
-"""Among facilities: whatever has room."""
+"""A facility code that means: any facility with capacity."""
 CUSTOM_IPXE = "custom_ipxe"
-"""The operating system that Metal boots by an iPXE script."""
+"""The operating system for which Metal boots an iPXE script."""
 CONTROL_PLANE = "control-plane"
 BOOTSTRAP = "bootstrap"
-"""The role whose machine is there only while a cluster is installed."""
+"""The role of the machine that exists only during an installation."""
 
 _OWN_SUBNET = 31
-"""The length of the public IPv4 subnet that every machine has."""
+"""The prefix length of every machine's public IPv4 subnet by default."""
 
 
 class MachineOrder(Inputs):
-    """Machines of one role, which are alike."""
+    """Equal machines of one role."""
 
     role: str
     """`bootstrap`, `control-plane` or `worker`."""
     hostnames: Annotated[ListOf[ShortName], LEFT_OUT, NOT_EMPTY]
-    """One per machine."""
+    """The host names, one for each machine."""
     plan: str
     operating_system: str
     reservations: Annotated[ListOf[str], LEFT_OUT] = default(())
-    """Ids of reserved servers in the order of `hostnames`, or `next-available` alone; empty: on demand."""
+    """Ids of reserved servers in the order of `hostnames`, or only `next-available`. Empty: on demand."""
     spot_max_price: Annotated[float, between(0)] | None = None
-    """The highest bid on the spot market, USD per hour; None: not from there."""
+    """The highest bid on the spot market, USD per hour. None: not from the spot market."""
     subnet_length: Whole | None = None
-    """Of a machine's own public IPv4 subnet; None: what every machine has."""
+    """The prefix length of a machine's own public IPv4 subnet. None: the default."""
 
     @property
     def count(self) -> int:
-        """How many machines."""
+        """The number of machines."""
         return len(self.hostnames)
 
     @property
     def further_addresses(self) -> int:
-        """How many public IPv4 addresses the subnet of each machine has, where it is not what every machine has."""
+        """The number of public IPv4 addresses in each machine's subnet, if it is larger than the default; otherwise
+        0."""
         length = _OWN_SUBNET if self.subnet_length is None else self.subnet_length
         return 2 ** (32 - length) if length < _OWN_SUBNET else 0
 
     def reservation(self, hostname: str) -> str | None:
-        """What a machine is ordered with; None where nothing is reserved for it."""
+        """The reservation for a machine; None if it has none."""
         if self.reservations == (NEXT_AVAILABLE,):
             return NEXT_AVAILABLE
         return self.reservations[self.hostnames.index(hostname)] if self.reservations else None
 
 
 class AddressOrder(Inputs):
-    """A block of public IPv4 addresses."""
+    """A block of public IPv4 addresses to reserve."""
 
     name: str
     quantity: Annotated[Whole, between(1)]
-    """A power of 2."""
+    """The number of addresses, a power of 2."""
 
 
 class NetworkOrder(Inputs):
-    """A VLAN."""
+    """A VLAN to create."""
 
     name: str
     vlan: Whole | None = None
-    """Its number; None: the platform chooses."""
+    """The VLAN id. None: the platform chooses."""
     subnet: str | None = None
-    """What its machines have addresses of, as a CIDR; None: not known beforehand."""
+    """The subnet of its machines' addresses, as a CIDR. None: not known in advance."""
     gateway_size: Whole | None = None
-    """How many addresses the private subnet of its gateway has; None: there is no gateway."""
+    """The number of addresses in its gateway's private subnet. None: it has no gateway."""
 
 
 class Orders(Inputs):
-    """Everything that is ordered, all of it in one place."""
+    """All orders, in one location."""
 
     metro: str | None = None
-    """A metro's code; None: facilities are named."""
+    """The metro's code. None: `facilities` are given."""
     facilities: Annotated[ListOf[str], LEFT_OUT] = default(())
     """Facility codes in order of preference."""
     machines: Annotated[ListOf[MachineOrder], LEFT_OUT] = default(())
@@ -101,5 +102,5 @@ class Orders(Inputs):
 
     @property
     def place(self) -> str:
-        """Where, for people: `da`, or `da11, da6`."""
+        """The location for people: `da`, or `da11, da6`."""
         return self.metro or ", ".join(self.facilities)

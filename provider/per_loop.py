@@ -1,4 +1,5 @@
-"""What belongs to one event loop, as asyncio's locks do: a test runs many of them in a process, a provider one."""
+"""Values that belong to one event loop, such as asyncio's locks. A provider has one loop, but tests run many in a
+process."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ _T = TypeVar("_T")
 
 
 class PerLoop(Generic[_T]):
-    """A value of each event loop, made at its first use there."""
+    """A value for each event loop, made at its first use."""
 
     def __init__(self, make: Callable[[], _T]) -> None:
         self._make = make
         self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, _T] = WeakKeyDictionary()
 
     def get(self) -> _T:
-        """That of the loop that runs."""
+        """The value of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._values:
             self._values[loop] = self._make()

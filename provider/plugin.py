@@ -1,6 +1,6 @@
-"""The provider as the engine sees it: turns requests into operations of the resource types.
+"""The provider for the engine: turns its requests into operations of the resource types.
 
-Property values keep their secretness: inputs go to the outputs as they came, and computed secrets are marked.
+Secret property values stay secret: inputs are copied to the outputs unchanged, and computed secrets are marked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Properties = dict[str, PropertyValue]
 
 
 def resource_types() -> dict[str, ResourceType]:
-    """All resource types, by token, for the time of one update: they remember what it declared and what failed."""
+    """All resource types, by token, for one update: they remember what it declared and what failed."""
     failures = Failures()
     types: list[ResourceType] = [
         ClusterKeys(),
@@ -69,17 +69,18 @@ def resource_types() -> dict[str, ResourceType]:
 
 
 class MetalIpiProvider(sdk.Provider):
-    """All resource types behind one provider."""
+    """All resource types as one provider."""
 
     def __init__(self, log: Log | None = None) -> None:
         self._types = resource_types()
         self._settings = Settings()
         self._declared: set[str] = set()
-        """URNs that the program has declared. A plugin lives as long as one update; a destroy runs no program."""
+        """URNs that the program has declared. A plugin process lives as long as one update; a destroy runs no
+        program."""
         self.log: Log = log or NoLog()
 
     def _type(self, token: str) -> ResourceType:
-        # A URN names the whole chain of parent types: metal-ipi:endpoints:ClusterDns$metal-ipi:index:DnsRecords.
+        # A URN contains the types of all parents: metal-ipi:endpoints:ClusterDns$metal-ipi:index:DnsRecords.
         own = token.rpartition("$")[2]
         found = self._types.get(own)
         if found is None:
@@ -159,20 +160,20 @@ class MetalIpiProvider(sdk.Provider):
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
         item, context = self._type(request.type), self._context(request.urn)
-        # What is replaced after it was made anew has been declared; what is deleted before that, not yet.
+        # A resource that is replaced was declared before its old version is deleted, unless deletion comes first.
         context = replace(context, given_up=bool(self._declared) and request.urn not in self._declared)
         await item.delete(context, request.resource_id, to_python_map(request.properties))
 
 
 def _state(item: ResourceType, inputs: Properties, outputs: Values) -> Properties:
-    """Inputs and outputs together, as the engine keeps them; a computed property wins over an input of its name."""
+    """Inputs and outputs together, for the state; a computed property overrides an input of the same name."""
     kept = {key: value for key, value in inputs.items() if key not in item.hidden_inputs}
     return {**kept, **to_wire_map(outputs)}
 
 
 @contextmanager
 def _keeping_inputs(item: ResourceType, inputs: Properties) -> Generator[None]:
-    """Puts the inputs into the state of what is made and not finished."""
+    """Add the inputs to the state of something that was made but not finished."""
     try:
         yield
     except InitFailed as error:

@@ -1,12 +1,15 @@
-"""RedfishMachine: a server with a BMC, claimed for the cluster.
+"""RedfishMachine: a server with a BMC that is claimed for the cluster.
 
-Life cycle: create looks at the server and claims it: the BMC is whom it should be and takes the credentials, the server
-has the interface and the memory, its firmware takes what it is to boot, and nothing runs on it. It boots nothing: that
-comes after the claim, also where the server is lent first. So whatever a server runs that is claimed anew is not ours,
-though a boot script of ours was left.
-update looks again. read tells what the server is now; a BMC that does not answer is an error, never a server that is
-gone. delete switches the server off. Another server behind the same address is refused by all of them.
-Killed while claiming: nothing was changed, the next create claims. Killed while deleting: the next delete goes on.
+Life cycle: create reads the server's facts and checks that the claim is possible: the BMC has the expected certificate
+and accepts the credentials, the server has the named network interface and enough memory, its firmware can boot what it
+is to boot, and nothing runs on it. It does not boot the server: that happens after the claim, also for a server that is
+lent first. So anything that runs on a newly claimed server is not ours, even if an old boot script of ours is still
+published.
+
+update checks again. read returns the current facts; a BMC that does not answer is an error, and never means that the
+server is gone. delete switches the server off. All of them refuse if another server is behind the same address.
+
+Killed while claiming: nothing was changed, and the next create claims. Killed while deleting: the next delete goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ class RedfishMachine(ResourceType):
 
     def __init__(self) -> None:
         self._wanted: dict[str, str] = {}
-        """Server to URN, of what this run saw: a server is one machine."""
+        """Server name to the URN of the machine that uses it, as seen in this run: a server can be only one machine."""
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         self._want(context, new)
@@ -78,7 +81,7 @@ class RedfishMachine(ResourceType):
             await driver.power_off(old["machineId"])
 
     def _want(self, context: Context, inputs: Values) -> None:
-        """Refuses a server that another machine of the stack is on."""
+        """Refuses a server that another machine of the stack uses."""
         server = inputs.get("server")
         if not isinstance(server, str):
             return

@@ -1,12 +1,13 @@
-"""Removal: takes away an ephemeral machine, its DNS values and its files, once they have done their work.
+"""Removal: removes an ephemeral machine, its DNS values and its files, once they are no longer needed.
 
-The order matters: names and announced addresses first, so that nobody is sent to the machine any more; then, after
-`drainSeconds`, the machine, waiting until the platform no longer knows it (what is not gone is still billed); the files
-at last.
+The order matters. First DNS names and announced addresses, so that no client uses the machine any more. Then, after
+`drainSeconds`, the machine; the removal waits until the platform no longer knows it, because it is billed until then.
+The files last.
 
-Life cycle: create removes; update removes what is newly named, or everything again when a trigger changed; read
-believes the state; delete does nothing, because nothing was made.
-Killed at any moment: the next run does all steps again; what is gone already is found gone.
+Life cycle: create removes; update removes what is newly named, or everything again if a trigger changed; read returns
+the state unchanged; delete does nothing, because nothing was created.
+
+Killed at any moment: the next run does all steps again; steps that are done already have no effect.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _now() -> Values:
 
 
 def _fresh(old: Values, new: Values) -> dict[str, Any]:
-    """What the old state does not name yet."""
+    """The things to remove that the old state does not name yet."""
     fresh: dict[str, Any] = {}
     if new.get("machineId") != old.get("machineId") and new.get("machineId"):
         fresh |= {"machineId": new["machineId"], "platform": new.get("platform")}

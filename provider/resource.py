@@ -1,7 +1,8 @@
-"""What a resource type is, and what it is given to work with.
+"""The interface of a resource type, and what its operations get.
 
-A type's module documents its life cycle, and what a kill at any moment leads to. The rule behind all of them: a side
-effect can be found again from the inputs and the URN alone, because the state may never have been written.
+The module of each type documents its life cycle, and what happens if it is killed at any moment. One rule holds for all
+types: a side effect must be found again from the inputs and the URN alone, because the state may never have been
+written.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from metal_ipi.provider.inputs import Inputs, Problem
 from metal_ipi.provider.status import Status
 
 Values = Mapping[str, Any]
-"""Plain property values by wire name, see `provider.values`."""
+"""Plain property values by their names on the wire, see `provider.values`."""
 Kind = Literal["add", "delete", "update"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What an operation on one resource may use."""
+    """What an operation on one resource can use."""
 
     urn: str
     settings: Settings
     status: Status
     given_up: bool = False
-    """Of a deletion: whether an update deletes it because the program does not have it, or not any more as it was; in a
-    destroy, which takes everything away, nothing is."""
+    """For a deletion: true if an update deletes the resource, because the program no longer has it or replaces it;
+    false in a destroy, which removes everything."""
 
     @property
     def name(self) -> str:
-        """The resource's name."""
+        """The name of the resource."""
         return self.urn.rsplit("::", 1)[-1]
 
     @property
     def identity(self) -> str:
-        """16 hexadecimal digits that stand for the resource, for types whose ids come from nowhere else."""
+        """16 hexadecimal digits that identify the resource, for types that have no other source of an id."""
         return hashlib.sha256(self.urn.encode()).hexdigest()[:16]
 
 
@@ -50,9 +51,9 @@ class Changes:
 
     changes: Mapping[str, Kind] = field(default_factory=dict[str, Kind])
     replaces: frozenset[str] = frozenset()
-    """Those of the paths which cannot be changed in place."""
+    """The changed paths that require a replacement."""
     warning: str = ""
-    """What the user is to know, whether anything is changed or not."""
+    """A warning for the user, whether anything changes or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,51 +70,58 @@ class ResourceType(ABC):
     token: ClassVar[str]
     """`metal-ipi:index:<Class>`."""
     inputs: ClassVar[type[Inputs]]
-    """Its inputs, as they are declared."""
+    """The class that declares its inputs."""
     hidden_inputs: ClassVar[frozenset[str]] = frozenset()
-    """Inputs which are left out of the outputs, because they are large or secret. With what is old, all operations get
-    them all the same."""
+    """Inputs that are not stored in the outputs, because they are large or secret. Operations still get them as part of
+    the old values."""
 
     found_by_inputs: ClassVar[bool] = False
-    """Whether `delete` finds all that there may be by `Context.identity` and the inputs: where a creation was killed,
-    nothing is to be made in order to be found."""
+    """Whether `delete` can find everything from `Context.identity` and the inputs. Then a create that was killed needs
+    no second create before the deletion."""
 
     def check(self, inputs: Values) -> list[Problem]:
-        """All problems of the inputs; does no I/O."""
+        """Returns all problems of the inputs; does no I/O."""
         return self.inputs.problems(inputs)
 
     @abstractmethod
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        """What an update would change; does no I/O. `old` holds inputs and outputs of the state."""
+        """What an update would change; does no I/O. `old` has the inputs and outputs of the state."""
 
     @abstractmethod
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
-        """The outputs as far as they can be told without I/O; UNKNOWN for the others."""
+        """The outputs that are known without I/O; UNKNOWN for the others."""
 
     @abstractmethod
     async def create(self, context: Context, inputs: Values) -> Made:
-        """Makes it. May find that an earlier, killed run made it already."""
+        """Creates the resource. An earlier run that was killed may have created it already."""
 
     @abstractmethod
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        """Changes it and answers the new outputs. Also called after an `InitFailed`, to go on from there."""
+        """Changes the resource and returns the new outputs. Also called after an `InitFailed`, to finish the
+        creation."""
 
     async def read(self, context: Context, resource_id: str, old: Values) -> Values | None:
-        """What is really there: changed properties (inputs included), or None when it is gone."""
+        """Reads the real state: the changed properties (inputs included), or None if the resource is gone."""
         return {}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        """Removes it. Finding nothing is fine. Of types that are in the state only, nothing is to be removed."""
+        """Removes the resource. It is no error if nothing is there. The default does nothing, for types that exist in
+        the state only."""
         return
 
 
 def time_now() -> str:
-    """The time as outputs tell it: ISO 8601 in UTC, to the second."""
+    """The current time in the format of outputs: ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def simple_changes(old: Values, new: Values, keys: tuple[str, ...], replace: frozenset[str] = frozenset()) -> Changes:
-    """Compares whole properties."""
+    """Compares the given properties as whole values.
+
+    Args:
+        keys: names of the properties to compare.
+        replace: those of them whose change requires a replacement.
+    """
     changes: dict[str, Kind] = {}
     for key in keys:
         if old.get(key) is None and new.get(key) is not None:

@@ -1,11 +1,14 @@
-"""The gRPC server around the provider: what the SDK's server does not do.
+"""The gRPC server of the provider. It adds what the SDK's server does not do:
 
 - An error reaches the user as one message, without traceback and without secrets.
-- Something made but not finished is reported with its state (`ErrorResourceInitFailed`), so that nothing is lost.
-- What a type keeps out of its outputs is part of what is old: the SDK (3.256.0) hands on the outputs only.
-- Cancel ends what is running, so that it can report what it made.
-- The plugin ends when the engine dies: nothing of a killed run goes on working behind the next one's back.
-- The SDK's DiffConfig (3.256.0) cannot answer a detailed diff; ours says that changed credentials replace nothing.
+- A resource that was created but not finished is reported with its state (`ErrorResourceInitFailed`), so that nothing
+  is lost.
+- Old inputs that a type does not store in its outputs are added to the old values: the SDK (3.256.0) passes only the
+  outputs.
+- Cancel ends the running operations, so that they can report what they created.
+- The plugin ends when the engine dies: otherwise operations of a killed run would go on during the next run.
+- DiffConfig says that changed credentials replace nothing. The SDK's DiffConfig (3.256.0) cannot answer a detailed
+  diff.
 """
 
 from __future__ import annotations
@@ -38,13 +41,13 @@ if TYPE_CHECKING:
 _MAX_MESSAGE_BYTES = 400 * 1024 * 1024
 _OPTIONS = [
     ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    # How long a request may wait before it is looked at: hundreds arrive at once in a large facility.
+    # How long a request may wait until it is handled: a large facility sends hundreds at once.
     ("grpc.server_max_unrequested_time_in_server", 1800),
 ]
 
 
 def _with_old_inputs(outputs: str, request: Any) -> Any:
-    """What is old, whole: the outputs, which the request has by that name, and the inputs that are not among them."""
+    """Adds to the old outputs of a request, in the field `outputs`, the old inputs that are not among them."""
     old = getattr(request, outputs).fields
     for name, value in request.old_inputs.fields.items():
         if name not in old:
@@ -53,7 +56,7 @@ def _with_old_inputs(outputs: str, request: Any) -> Any:
 
 
 def _guarded(work: Callable[..., Awaitable[Any]], prepare: Callable[[Any], Any] = lambda request: request) -> Any:
-    """A method of the SDK's servicer, whose errors are turned into answers."""
+    """Wraps a method of the SDK's servicer so that its errors become gRPC answers."""
 
     async def guarded(self: Any, request: Any, context: Any) -> Any:
         return await self.guard(partial(work, self), prepare(request), context)
@@ -62,7 +65,7 @@ def _guarded(work: Callable[..., Awaitable[Any]], prepare: Callable[[Any], Any] 
 
 
 class Servicer(ProviderServicer):
-    """The SDK's servicer with errors made readable."""
+    """The SDK's servicer with readable errors."""
 
     def __init__(self, args: list[str], version: str, provider: MetalIpiProvider, engine_address: str) -> None:
         super().__init__(args, version, provider, engine_address)
@@ -73,7 +76,7 @@ class Servicer(ProviderServicer):
         self._log = provider.log
 
     async def guard(self, work: Callable[[Any, Any], Awaitable[Any]], request: Any, context: Any) -> Any:
-        """Runs one request of the SDK's servicer and turns its errors into answers."""
+        """Runs one request with the SDK's servicer and turns its errors into answers."""
         self._learn(request)
         urn = getattr(request, "urn", "")
         task = asyncio.ensure_future(work(request, context))
@@ -138,7 +141,8 @@ class Servicer(ProviderServicer):
 
 
 def main(args: list[str], version: str, provider: MetalIpiProvider, servicer: type[Servicer] = Servicer) -> None:
-    """Serves until the engine ends. The engine passes its address first, and reads our port from standard output."""
+    """Serves until the engine ends. The engine passes its address first, and reads the port from our standard
+    output."""
     addresses = [arg for arg in args if not arg.startswith("-")]
     _end_with_parent()
     try:
@@ -158,7 +162,7 @@ async def _serve(servicer: Servicer) -> None:
 
 
 def _end_with_parent(interval: float = 0.5) -> None:
-    """Ends the process, as abruptly as the engine was ended, once the process that started us is gone."""
+    """Starts a thread that ends this process at once when the parent process is gone, even if the parent was killed."""
     parent = os.getppid()
 
     def watch() -> None:

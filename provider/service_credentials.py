@@ -1,8 +1,10 @@
-"""ServiceCredentials: an authority and the accounts of a service that runs on a hub.
+"""ServiceCredentials: a certificate authority and the accounts of a service that runs on a hub.
 
-Life cycle: create makes all of it; an update with a raised `rotation` makes all passwords anew; the authority stays.
-read and delete touch nothing outside the state.
-Killed at any moment: nothing outside the state exists, so the next run makes new ones that nobody has seen before.
+Life cycle: create makes all of it; an update with a raised `rotation` makes new passwords; the authority stays. read
+and delete touch nothing outside the state.
+
+Killed at any moment: nothing exists outside the state, so the next run creates new values, and the lost ones were never
+used.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ _CLOCK_SKEW = timedelta(hours=1)
 _SECRET = ("caPrivateKey", "accountsMade")
 _PASSWORD_BYTES = 24
 _BCRYPT_COST = 4
-"""The least. Ironic hashes what it is told at each request and each call between its parts: 0.6 s of a processor at the
-usual cost of 12. That is meant to slow down who guesses at words of people, and nobody guesses at these."""
+"""The lowest cost. Ironic hashes the password at each request and at each call between its parts, which takes 0.6 s of
+CPU at the usual cost of 12. A high cost protects passwords that people choose; these are random."""
 
 
 class ServiceCredentials(ResourceType):
-    """Certificates and accounts of a service."""
+    """The authority and the accounts of a service."""
 
     token = "metal-ipi:index:ServiceCredentials"  # noqa: S105 - a type token
     inputs = ServiceCredentialsArgs
@@ -58,7 +60,7 @@ class ServiceCredentials(ResourceType):
 
 
 def _authoritys_key(old: Values) -> Any:
-    """Of the authority that a state has. States once had it among the certificates that `up` made."""
+    """The authority's key from a state. Older states had it in `certificatesMade`."""
     return old.get("caPrivateKey") or old["certificatesMade"]["authority"]["privateKey"]
 
 
@@ -78,7 +80,8 @@ def _account(name: str, rotation: int, before: Mapping[str, str] | None) -> dict
         return dict(before)
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
     line = f"{username}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(_BCRYPT_COST)).decode()}"
-    # The first line of the one before is its own: with it the account stays known for one rotation.
+    # The first line of the previous file is the previous account's own: with it, that account stays valid for one
+    # rotation.
     lines = [line, *(before["htpasswd"].splitlines()[:1] if before else [])]
     return {
         "username": username,
@@ -90,7 +93,7 @@ def _account(name: str, rotation: int, before: Mapping[str, str] | None) -> dict
 
 
 def new_authority() -> tuple[str, str]:
-    """The certificate and the key of a new authority (ECDSA on P-256, which FIPS takes), PEM."""
+    """The certificate and the key of a new authority (ECDSA on P-256, which FIPS allows), in PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,13 +1,15 @@
 """SpotMachine: the machine that a spot market request has got.
 
-The request itself is the official provider's. That waits for a request's machine as well, but then waits in vain, and
-fails, when it is to delete a request whose machine was taken away; so the waiting is done here.
+The request itself is a resource of the official Equinix provider. That provider can also wait for a request's machine,
+but when it deletes a request whose machine was evicted, it waits until it fails. So this provider waits instead.
 
-Life cycle: create waits until the request has a machine, and that is active. The program tells at each run which
-machines the request has: when ours is not among them any more it was evicted, or deleted, and update goes on with the
-one that the request has got instead, or says that there is none. read keeps the last known machine: the next up finds
-out. delete ends the request, so that it gets no other machine, and waits until its machines are gone.
-Killed at any moment: the request is in the state before its machine is waited for, so the next create waits on.
+Life cycle: create waits until the request has an active machine. In each run the program passes the ids of the
+request's machines. If ours is not among them, it was evicted or deleted: update continues with the request's new
+machine, or says that there is none. read keeps the last known machine, and the next up notices a change. delete ends
+the request, so that it gets no other machine, and waits until its machines are gone.
+
+Killed at any moment: the request is in the state before this resource waits for its machine, so the next create
+continues to wait.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class SpotMachine(ResourceType):
 
 
 async def _wait(context: Context, driver: EquinixMetal, given: SpotMachineArgs, *, patient: bool) -> Machine:
-    """The request's active machine; `patient`: also where it has none yet."""
+    """Waits for the request's active machine. `patient`: also if the request has no machine yet; else that is an
+    error."""
     hostname, request_id = given.hostname, given.request_id
     backoff = Backoff(timeout=given.timeout_seconds, longest=_LONGEST_PAUSE)
     last: Machine | None = None

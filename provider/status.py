@@ -1,6 +1,6 @@
-"""Messages to the engine: live status beside a resource, and lasting remarks under it.
+"""Messages to the engine: live status next to a resource, and lasting remarks below it.
 
-Secrets the provider has seen are blotted out of everything that leaves through here.
+All secrets that the provider has seen are removed from these messages.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ _BLOT = "[secret]"
 
 
 Say = Callable[[str], Awaitable[None]]
-"""Takes remarks for the user."""
+"""A function that shows a remark to the user."""
 
 
 async def silent(text: str) -> None:
-    """For whoever has nobody to tell."""
+    """Discards a remark."""
 
 
 class Redactor:
-    """Blots out secret texts. Shorter ones than eight characters are left: they would blot out ordinary words."""
+    """Replaces secret texts in messages. Secrets of less than eight characters are not replaced, because ordinary words
+    would match them."""
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Adds secrets, line by line too: programs quote single lines of a key."""
+        """Adds secrets, also line by line: programs quote single lines of a key."""
         for text in texts:
             for part in (text, *text.splitlines()):
                 if len(part.strip()) >= _MINIMUM_SECRET_LENGTH and "-----" not in part:
@@ -42,17 +43,17 @@ class Redactor:
 
 
 class Log(Protocol):
-    """Takes messages for the engine."""
+    """A receiver of messages for the engine."""
 
     async def send(
         self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
     ) -> None:
-        """Delivers one message; never fails because of it."""
+        """Sends one message. Never raises if that fails."""
         ...
 
 
 class EngineLog:
-    """The engine's log service. A lost message is no reason to fail an operation, so errors are swallowed here."""
+    """The engine's log service. Errors are ignored: a lost message must not fail an operation."""
 
     def __init__(self, address: str, redact: Redactor) -> None:
         self._address = address
@@ -80,7 +81,7 @@ class EngineLog:
 
 
 class NoLog:
-    """For an engine that gave no address."""
+    """For an engine that gave no address: discards all messages."""
 
     async def send(
         self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
@@ -97,15 +98,15 @@ class Status:
         self._last = float("-inf")
 
     async def live(self, message: str) -> None:
-        """What is going on just now; the engine shows the latest one beside the resource."""
+        """Shows what is going on; the engine displays the latest message next to the resource."""
         if backoff.clock.now() - self._last >= 1:
             self._last = backoff.clock.now()
             await self._log.send(message, urn=self._urn, ephemeral=True)
 
     async def remark(self, message: str) -> None:
-        """Something to keep, shown under the resource at the end."""
+        """Shows a lasting remark below the resource at the end."""
         await self._log.send(message, urn=self._urn, ephemeral=False)
 
     async def warn(self, message: str) -> None:
-        """A remark that asks for somebody to do something."""
+        """Shows a remark that needs somebody's action."""
         await self._log.send(message, urn=self._urn, ephemeral=False, warning=True)

@@ -1,4 +1,4 @@
-"""Whom clients on requests trust: sushy and openstacksdk."""
+"""TLS trust of HTTP clients that use requests: sushy and openstacksdk."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 
 def adapter(*, ca: str | None, fingerprint: str | None = None) -> Any:
-    """An HTTPS adapter that trusts `ca` (PEM; None: the system's authorities), or only the certificate whose SHA-256
-    has these hex digits."""
+    """An HTTPS adapter that trusts `ca` (PEM; None: the system's authorities), or only the certificate with this
+    SHA-256 fingerprint (hex digits)."""
     from requests.adapters import HTTPAdapter
 
     if fingerprint is None:
         context = ssl.create_default_context(cadata=ca)
-        # BMCs' own certificates lack extensions that strict verification, on from Python 3.13, asks for.
+        # Self-signed certificates of BMCs lack extensions that strict verification requires, which is the default from
+        # Python 3.13 on.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         tls = {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
@@ -28,6 +29,6 @@ def adapter(*, ca: str | None, fingerprint: str | None = None) -> Any:
             return host, tls
 
         def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-            """Leaves the connection alone: requests would trust its own CA bundle as well."""
+            """Does nothing: requests would otherwise trust its own CA bundle too."""
 
     return Trusting()

@@ -1,8 +1,8 @@
-"""The resource types of the metal-ipi provider, as programs see them.
+"""The resource types of the metal-ipi provider, for programs.
 
-Only this module of the package may be imported by programs. Python names are snake_case; on the wire the same
-properties are camelCase. Every resource takes `(name, args, opts)`, `ClusterKeys` without args; what may be an output
-of another resource is said in `provider.inputs`.
+Programs may import only this module of the package. Python names are snake_case; on the wire the same properties are
+camelCase. Every resource takes `(name, args, opts)`; the args of `ClusterKeys` are optional. `provider.inputs` explains
+which arguments may be outputs of other resources.
 """
 
 from metal_ipi.provider.alike import alike

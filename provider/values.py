@@ -1,7 +1,7 @@
-"""Between the wire's property values and plain Python values.
+"""Converts between property values on the wire and plain Python values.
 
-Inside the provider values are plain: None, bool, float, str, lists and dicts; `UNKNOWN` stands for what a preview does
-not know yet, and `Secret` marks an output. The SDK leaves unknown values as a magic string; here they are recognisable.
+Inside the provider values are plain: None, bool, float, str, lists and dicts. `UNKNOWN` stands for a value that a
+preview does not know yet, and `Secret` marks a secret output. The SDK represents an unknown value as a magic string.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pulumi.runtime.rpc import UNKNOWN as UNKNOWN_ON_THE_WIRE
 
 
 class Unknown:
-    """A value only known while working, not in a preview. Equal to nothing, itself included: it may change."""
+    """A value that is not known in a preview. It is not equal to anything, itself included, because the real value may
+    differ."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -32,13 +33,13 @@ UNKNOWN: Final = Unknown()
 
 @dataclass(frozen=True)
 class Secret:
-    """An output to be encrypted in the state."""
+    """An output that is encrypted in the state."""
 
     value: Any
 
 
 def to_python(value: PropertyValue) -> Any:
-    """The plain value; secretness is dropped."""
+    """The plain value; the secret mark is lost."""
     inner = value.value
     if isinstance(inner, Computed) or inner == UNKNOWN_ON_THE_WIRE:
         return UNKNOWN
@@ -52,7 +53,7 @@ def to_python(value: PropertyValue) -> Any:
 
 
 def to_wire(value: Any) -> PropertyValue:
-    """The wire's form of a plain value; a PropertyValue stays as it is, with its secretness."""
+    """The wire form of a plain value. A PropertyValue is returned unchanged, with its secret mark."""
     if isinstance(value, PropertyValue):
         return value
     if isinstance(value, Secret):
@@ -69,17 +70,17 @@ def to_wire(value: Any) -> PropertyValue:
 
 
 def to_python_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Plain values of a whole property map, without the engine's own `__` keys."""
+    """The plain values of a property map, without the engine's own `__` keys."""
     return {key: to_python(value) for key, value in values.items() if not key.startswith("__")}
 
 
 def to_wire_map(values: Mapping[str, Any]) -> dict[str, PropertyValue]:
-    """The wire's form of a whole map."""
+    """The wire form of a map of plain values."""
     return {key: to_wire(value) for key, value in values.items()}
 
 
 def has_unknown(value: Any) -> bool:
-    """Whether something in it is not known yet."""
+    """Whether the value is, or contains, an unknown value."""
     if isinstance(value, Unknown):
         return True
     if isinstance(value, Mapping):
@@ -90,7 +91,7 @@ def has_unknown(value: Any) -> bool:
 
 
 def secret_texts(value: PropertyValue, *, inside: bool = False) -> Iterator[str]:
-    """Every text under a secret: what must never appear in a message."""
+    """Yields all texts inside secret values: they must never appear in a message."""
     inside = inside or value.is_secret
     inner = value.value
     if isinstance(inner, str):

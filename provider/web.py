@@ -1,4 +1,4 @@
-"""Fetching from web servers as the provider does it: it trusts what this system trusts, and `artifacts.caBundle`."""
+"""HTTP downloads of the provider. It trusts the system's authorities and `artifacts.caBundle`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def client(settings: Settings, *, timeout: float, also: str | None = None) -> httpx.AsyncClient:
-    """A client that follows redirects; it trusts these authorities (PEM) `also`."""
+    """A client that follows redirects. `also`: further authorities to trust (PEM)."""
     import httpx
 
     return httpx.AsyncClient(timeout=timeout, follow_redirects=True, verify=trust(settings, also=also))
 
 
 def trust(settings: Settings, *, also: str | None = None) -> ssl.SSLContext:
-    """What this system trusts (its store, or what SSL_CERT_FILE and SSL_CERT_DIR name), `artifacts.caBundle`, and these
-    authorities (PEM)."""
+    """A TLS context that trusts the system's authorities (its store, or SSL_CERT_FILE and SSL_CERT_DIR),
+    `artifacts.caBundle`, and the authorities in `also` (PEM)."""
     context = ssl.create_default_context()
     bundle = settings.artifacts.ca_bundle if settings.artifacts is not None else None
     for name, given in (("artifacts.caBundle", bundle), ("registries.ca", also)):
@@ -37,7 +37,7 @@ def trust(settings: Settings, *, also: str | None = None) -> ssl.SSLContext:
 
 
 def date_of(headers: Any) -> datetime | None:
-    """What time it was when a server answered, by its clock; None where it does not tell."""
+    """The time of a server's clock when it answered; None if it does not tell."""
     try:
         told = parsedate_to_datetime(headers.get("Date", ""))
     except ValueError:
@@ -46,13 +46,13 @@ def date_of(headers: Any) -> datetime | None:
 
 
 def retry_after(headers: Any) -> float:
-    """For how many seconds a server wants to be left alone; 0 where it does not tell, or tells a date."""
+    """Seconds that a server asks us to wait; 0 if it does not say, or gives a date."""
     text = headers.get("retry-after", "")
     return float(text) if text.isdecimal() else 0.0
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and everything it is made of: sushy, openstacksdk, requests and urllib3 wrap one another."""
+    """Yields an error and all its causes: sushy, openstacksdk, requests and urllib3 wrap each other's errors."""
     waiting, known = [error], {id(error)}
     while waiting:
         current = waiting.pop(0)

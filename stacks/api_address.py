@@ -1,4 +1,4 @@
-"""From settings to the addresses of API and ingress: where they come from, and what announces or awaits them."""
+"""From settings to the addresses of API and ingress: where they come from, and the gates that wait for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from metal_ipi.stacks.settings import Settings
 
 
 def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | None:
-    """The API's own address; None where its names resolve to the machines that serve it."""
+    """The API's own address; None if its names resolve to the machines that serve it."""
     api = settings.api_address
     if isinstance(api, DnsRoundRobin):
         return None
@@ -26,7 +26,7 @@ def api_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | 
 
 
 def ingress_address(settings: Settings, platform: Platform) -> pulumi.Output[str] | None:
-    """The address of `*.apps`; None where that resolves to the machines that take it."""
+    """The address of `*.apps`; None if it resolves to the machines that take ingress."""
     ingress = settings.ingress_address
     if isinstance(ingress, DnsIngress):
         return None
@@ -35,18 +35,18 @@ def ingress_address(settings: Settings, platform: Platform) -> pulumi.Output[str
 
 
 def takes_ingress(settings: Settings, stage: Stage, role: Role) -> bool:
-    """Whether machines of a role may have routers: the workers, and the control plane where it takes pods."""
+    """Whether machines of a role may run routers: workers do, and the control plane if it runs pods."""
     return role == "worker" or (role == "control-plane" and (stage.schedulable or not settings.workers.count))
 
 
 def announces_ingress(settings: Settings, stage: Stage, role: Role) -> KubeVip | None:
-    """How machines of a role announce the address of ingress; None where they do not."""
+    """How machines of a role announce the address of ingress; None if they do not."""
     ingress = settings.ingress_address
     return ingress if isinstance(ingress, KubeVip) and takes_ingress(settings, stage, role) else None
 
 
 def speaks_bgp_for_ingress(settings: Settings, stage: Stage, role: Role) -> bool:
-    """Whether they do so over BGP."""
+    """Whether machines of a role announce the address of ingress over BGP."""
     ingress = announces_ingress(settings, stage, role)
     return ingress is not None and ingress.mode == "bgp"
 
@@ -57,7 +57,7 @@ def routes_to_machines(settings: Settings) -> bool:
 
 
 def ipv6(settings: Settings) -> dict[str, str]:
-    """The API's own IPv6 address, by its name; nothing where it has none."""
+    """The API's own IPv6 address, by its name; empty if it has none."""
     api = settings.api_address
     own = api.ipv6_address if isinstance(api, ExternalApi) else None
     return {f"api.{settings.domain}": own} if own is not None else {}
@@ -79,7 +79,7 @@ def announced(
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> list[Gate]:
-    """The gate that waits until the control plane announces the API's address; none where nothing announces it."""
+    """The gate that waits until the control plane announces the API's address; empty if nothing announces it."""
     api = settings.api_address
     if not isinstance(api, KubeVip) or address is None:
         return []
@@ -109,7 +109,7 @@ def ingress_answers(
     after: Sequence[pulumi.Resource],
     opts: pulumi.ResourceOptions,
 ) -> list[Gate]:
-    """The gate that waits until a router answers at the ingress address; none where it has no address of its own."""
+    """The gate that waits until a router answers at the address of ingress; empty if it has no address of its own."""
     if address is None:
         return []
     gate = Gate(

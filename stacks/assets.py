@@ -1,4 +1,4 @@
-"""From settings to the installer's assets: what it is asked for, and how far earlier runs came with them."""
+"""From settings to the installer's assets: the request to the installer, and how far earlier runs came."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from metal_ipi.stacks.sections.forms import PROJECT
 from metal_ipi.stacks.settings import OKD_PULL_SECRET, Settings
 
 KEYS, ASSETS, BOOTSTRAP = "keys", "install-assets", "bootstrap"
-"""The Pulumi names by which a run finds what earlier ones left."""
+"""The Pulumi names by which a run finds resources of earlier runs."""
 _NOBODY = base64.b64encode(bytes(32)).decode()
-"""The seed of a key for previews, where the cluster's own is yet to be made. Nothing is ever given to it."""
+"""The seed of a placeholder key for previews, when the cluster's own key does not exist yet. The key is never used."""
 
 
 def arguments(
@@ -44,7 +44,7 @@ def arguments(
     install_config: pulumi.Input[str] = "",
     renewal: Sequence[str] = (),
 ) -> InstallAssetsArgs:
-    """What the installer is asked for; `renewal` says why its assets are made anew."""
+    """The arguments of InstallAssets. `renewal` lists the reasons to create the assets again."""
     return InstallAssetsArgs(
         installer=settings.install.installer,
         version=settings.openshift_version,
@@ -60,8 +60,8 @@ def arguments(
 def user_manifests(settings: Settings) -> dict[str, str]:
     """The user's manifests and those of `machineConfig`, by file name.
 
-    Raises ManifestsError with all that is wrong with them; where there is a cluster, which they are of no use to any
-    more, that is only told, and they count as those that it was made with.
+    Raises ManifestsError with all problems. If there is a cluster already, problems are only logged, because the
+    cluster does not use the manifests any more; then the manifests that it was created with are returned.
     """
     folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
     try:
@@ -80,7 +80,7 @@ def user_manifests(settings: Settings) -> dict[str, str]:
 
 
 def config(settings: Settings, site: Facility, public_key: str) -> str:
-    """The text of install-config.yaml; secret. `public_key` opens the cluster's machines."""
+    """The text of install-config.yaml; secret. `public_key` is the SSH key for the cluster's machines."""
     pull_secret = settings.install.pull_secret
     text = pull_secret.get_secret_value() if pull_secret else OKD_PULL_SECRET
     return install_config(
@@ -101,7 +101,7 @@ def config(settings: Settings, site: Facility, public_key: str) -> str:
 
 
 def _platform(settings: Settings, site: Facility) -> Mapping[str, Any]:
-    """OpenShift's own platform: baremetal where that keeps the addresses."""
+    """OpenShift's platform: baremetal if it announces the addresses of API and ingress."""
     if settings.platform_vips is None:
         return settings.install_config.rendered_platform or NONE
     api, ingress = settings.platform_vips
@@ -109,7 +109,7 @@ def _platform(settings: Settings, site: Facility) -> Mapping[str, Any]:
 
 
 def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> None:
-    """Raises InstallConfigError with the installer's own words where it is here, and would refuse what it gets."""
+    """Raise InstallConfigError with the installer's message, if the installer is available and refuses its input."""
     key = host_key(_NOBODY, "preview", settings.install.key_type).public_key
     wanted = arguments(settings, site, manifests)
     said = driver.refusal(
@@ -133,10 +133,12 @@ def _previous_runs(nodes: Nodes | None = None) -> PreviousRuns:
 
 
 def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mapping[str, str]) -> Stage:
-    """How far earlier runs came. Says what this run makes anew, before anything is declared. Raises SettingsError for a
-    control plane that a cluster which stands cannot have."""
+    """Determine how far earlier runs came, and log what this run makes again, before any resource is declared.
+
+    Raises SettingsError if a running cluster's control plane cannot be changed as the settings say.
+    """
     found = _previous_runs(nodes)
-    if settings.rehearsal:  # a rehearsal has no secrets to compare
+    if settings.rehearsal:  # a rehearsal has placeholders for secrets, which cannot be compared
         return Stage(formed=found.bootstrapped)
     wanted = request_of(arguments(settings, site, manifests), config(settings, site, found.public_key))
     result = stage(
@@ -156,7 +158,7 @@ def stage_of(settings: Settings, site: Facility, nodes: Nodes, manifests: Mappin
 
 
 def _login(settings: Settings, site: Facility, nodes: Nodes, found: PreviousRuns) -> Login | None:
-    """How to log in to the machine that bootstraps the cluster; None where the state has none."""
+    """How to log in to the machine that bootstraps the cluster; None if the state has no such machine."""
     node, identity = nodes.bootstrap, nodes.bootstrap.fqdn
     if site.in_place:
         (node,) = nodes.control_plane

@@ -1,4 +1,4 @@
-"""The base of a cluster: keys, assets, preflight and the platform. There is no machine yet."""
+"""The base of a cluster: keys, assets, preflight and the platform. It has no machines yet."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ from metal_ipi.stacks.settings import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """What steps work with in each stack, that of a cluster or of a pool."""
+    """What all steps use, in the stack of a cluster or of a pool."""
 
     settings: Settings
     site: Facility
     nodes: Nodes
     networks: HostNetworks
     boot: BootSpec
-    """What machines boot, from where they fetch it."""
+    """What machines boot, and the URLs from which they fetch it."""
     stage: Stage
     """How far earlier runs came."""
     ours: pulumi.ResourceOptions
-    """For resources of our own provider."""
+    """Options for resources of our own provider."""
     components: pulumi.ResourceOptions
-    """For components, which hand the provider on to their children."""
+    """Options for components, which pass the provider on to their children."""
     invoke: pulumi.InvokeOptions
-    """For functions of our own provider."""
+    """Options for functions of our own provider."""
     keys: Keys
     access: Access
     worker_pointer: pulumi.Output[str]
     """worker.ign of the installer."""
     platform: Platform
     api_address: pulumi.Output[str] | None
-    """The API's own address; None where its names resolve to the machines that serve it."""
+    """The API's own address; None if its names resolve to the machines that serve it."""
     ingress_address: pulumi.Output[str] | None
-    """The address of `*.apps`; None where that resolves to the machines that take it."""
+    """The address of `*.apps`; None if it resolves to the machines that take ingress."""
 
     def keyfiles(self, node: Node) -> pulumi.Output[Keyfiles | None]:
-        """The profiles of a machine that has networks of its own; None for another one."""
+        """The NetworkManager profiles of a machine with networks of its own; None for other machines."""
         return self.networks.of(node, self.site.host_network(node))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterBase(Base):
-    """What the steps of a cluster's own stack work with."""
+    """What the steps of a cluster's own stack use."""
 
     keys: ClusterKeys
-    """They last as long as the cluster."""
+    """These exist as long as the cluster."""
     assets: InstallAssets
 
 
 @dataclass(frozen=True, kw_only=True)
 class Providers:
-    """Our own provider, as resources are told of it."""
+    """Our own provider, as options of resources."""
 
     ours: pulumi.ResourceOptions
     components: pulumi.ResourceOptions
 
     @classmethod
     def of(cls, settings: Settings, boot: BootSpec, child: pulumi.ResourceOptions) -> Providers:
-        """Declare the provider. `child` is for all that is declared."""
+        """Declare the provider. `child` has the options of everything that is declared."""
         sections = connections.provider_sections(settings, boot.artifacts.iso)
         provider = Provider("metal-ipi", ProviderArgs(**sections), child)
         return cls(
@@ -86,17 +86,17 @@ class Providers:
 
     @property
     def invoke(self) -> pulumi.InvokeOptions:
-        """For functions of our own provider."""
+        """Options for functions of our own provider."""
         return pulumi.InvokeOptions(provider=self.ours.provider)
 
 
 def log_directory(settings: Settings) -> str:
-    """Where the running stack gathers logs of failed gates."""
+    """The directory in which the running stack stores logs of failed gates."""
     return str(PROJECT / settings.install.log_directory / pulumi.get_stack())
 
 
 def access_of(settings: Settings, keys: Keys) -> Access:
-    """How the nodes of a cluster of these keys are reached."""
+    """How the nodes of the cluster with these keys are reached over SSH."""
     return Access(
         private_key=keys.private_key,
         host_key_seed=keys.host_key_seed,
@@ -106,12 +106,14 @@ def access_of(settings: Settings, keys: Keys) -> Access:
 
 
 def prepared(settings: Settings, boot: BootSpec, parent: pulumi.Resource | None) -> ClusterBase:
-    """Keys, assets, preflight and the platform: all that comes before there is a machine. Raises ManifestsError and
-    HostNetworkError before any resource is registered."""
+    """Declare keys, assets, preflight and the platform: everything that comes before machines.
+
+    Raises ManifestsError or HostNetworkError before any resource is registered.
+    """
     site, nodes, manifests = facility(settings), Nodes.of(settings), assets.user_manifests(settings)
     networks = host_networks(site, nodes.all)
     stage = assets.stage_of(settings, site, nodes, manifests)
-    # A rehearsal has words for secrets. On a system without FIPS mode the installer refuses that.
+    # A rehearsal has placeholders for secrets; and with FIPS the installer refuses to run on a host without FIPS mode.
     if pulumi.runtime.is_dry_run() and not (stage.formed or settings.rehearsal or settings.install.fips):
         assets.refuse(settings, site, manifests)
     child = pulumi.ResourceOptions(parent=parent, transformations=protection(settings, nodes, stage))

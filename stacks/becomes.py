@@ -1,4 +1,4 @@
-"""Which field of install-config.yaml each setting becomes. `stacks.assets.config` hands the settings on."""
+"""The field of install-config.yaml to which each setting is written. `stacks.assets.config` passes the settings on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from metal_ipi.components.install import install_config
 
 NO_DISK = install_config.NO_DISK
-"""What a single node's bootstrapInPlace names for a disk."""
+"""The disk in a single node's bootstrapInPlace."""
 SITE = "installConfig"
-"""The section whose settings have the installer's names."""
+"""The section whose settings have the installer's own names."""
 _SIZES = ("controlPlane.replicas", "arbiter.replicas", "compute[].replicas")
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "clusterName": ("metadata.name",),
@@ -29,12 +29,13 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "install.fips": ("fips",),
     "ssh.authorizedKeys": ("sshKey",),
 }
-"""Settings with names of ours; `apiAddress: platform.address` is one of its type `platform`. `[]` means the items of a
-list."""
+"""Settings that have our own names. `apiAddress: platform.address` is the setting `address` of type `platform`. `[]`
+stands for the items of a list."""
 
 
 def of(setting: str, kind: str = "") -> tuple[str, ...]:
-    """The fields that a setting (`workers.count`) becomes, in a section of this `type`; most become none."""
+    """The fields of install-config.yaml for a setting (`workers.count`), in a section of type `kind`; empty for most
+    settings."""
     if kind and (found := FIELDS.get(setting.replace(".", f": {kind}.", 1))):
         return found
     section, _, name = setting.partition(".")

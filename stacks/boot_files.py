@@ -1,4 +1,4 @@
-"""The files that the machines of a stack boot, and what configures them."""
+"""The files that the machines of a stack boot, and their configuration."""
 
 from __future__ import annotations
 
@@ -31,38 +31,39 @@ class PoolBoot:
     """What the machines of a pool boot."""
 
     machines: Mapping[Node, Boot]
-    """What each boots."""
+    """What each machine boots."""
     prepared: Mapping[Node, Prepared] = field(default_factory=dict[Node, "Prepared"])
-    """What installs them, where they are installed to disk."""
+    """What installs each machine, if machines are installed to disk."""
 
 
 class BootFiles:
-    """Uploads what is booted. A platform either hands userdata and a script's URL to its machines, or leaves both to
-    files of the boot server."""
+    """Uploads what machines boot. Some platforms deliver userdata and the URL of an iPXE script to machines; for the
+    others both are files on the boot server."""
 
     def __init__(self, base: Base, bootstrap_config: pulumi.Output[str] | None) -> None:
-        """`bootstrap_config`: what forms the cluster, from the installer; None where that is another stack's work."""
+        """`bootstrap_config` is the installer's Ignition that forms the cluster; None in the stack of a pool."""
         self._base, self._user_data, self._bootstrap_config = base, UserData(base), bootstrap_config
         self._masked = bootstrap.masked(baremetal=base.settings.platform_vips is not None)
         self._hands_over = base.platform.delivers_user_data
         self._live = self._script_urls("boot-scripts", {_LIVE: script(base.boot)}) if self._hands_over else None
         alone = self.bootstrap_ignition if base.site.in_place else None
         self.installers = Installers(base, alone) if base.boot.installs else None
-        """What installs machines to disk; None where they run from memory."""
+        """The installers of machines; None if they run from memory."""
 
     @cached_property
     def bootstrap_ignition(self) -> Artifacts:
-        """The bootstrap machine's Ignition, which is to be deleted with it; a single node's own with its installer."""
+        """The uploaded Ignition that forms the cluster. It is deleted with the bootstrap machine, or with a single
+        node's installer."""
         return self._artifacts("bootstrap-ignition", BOOTSTRAP_IGNITION, self._bootstrap(), True)
 
     def bootstrap(self) -> Boot:
-        """What the bootstrap machine boots: it runs from memory, wherever it is."""
+        """What the bootstrap machine boots; it always runs from memory."""
         uploaded, boot, node = self.bootstrap_ignition, self._base.boot, self._base.nodes.bootstrap
         if self._live is not None:
             source = of_one(sources(uploaded), BOOTSTRAP_IGNITION)
             user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
             return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
-        # It stays when the bootstrap machine goes: it names a file that is gone then.
+        # This script is kept when the bootstrap machine is removed; the file that it refers to is deleted then.
         authorities = self._base.settings.artifacts.authorities
         archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), authorities, self._base.keyfiles(node))
         served = self._artifacts("bootstrap-initrd", _BOOTSTRAP_ARCHIVE, archive)
@@ -70,19 +71,19 @@ class BootFiles:
         def render(found: list[Any]) -> str:
             place, text = found
             digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-            # So another archive is another script, for a machine is known by the script it boots. The archive has
-            # the Ignition's hash, and the authorities that it is fetched by.
+            # A machine is identified by its script, so a changed archive must change the script. The archive contains
+            # the Ignition's hash and the certificate authorities for fetching it.
             network = installer_arguments(boot, network=self._base.site.network(node))
             return installer_script(boot, (*network, f"metal-ipi.ignition={digest}"), f"{place}/{_BOOTSTRAP_ARCHIVE}")
 
         return Boot(script=pulumi.Output.all(served.boot_url, archive).apply(render), always_pxe=True)
 
     def pool(self, role: Role, name: str, nodes: tuple[Node, ...]) -> PoolBoot:
-        """What the machines of a pool boot; `name` is the pool's."""
+        """What the machines of a pool boot; `name` is the pool's name."""
         if not nodes:
             return PoolBoot(machines={})
         settings = self._base.settings
-        # A machine that bootstraps itself has no machine config server; its live system adds the same configuration.
+        # A single node bootstraps without a machine config server; its live system adds the same configuration.
         url = f"https://api-int.{settings.domain}:22623/config/{POOLS[role]}"
         source = ignition.Source(url=url)
         serves, routes = role == "control-plane", role == announcing_role(settings)
@@ -125,13 +126,15 @@ class BootFiles:
         uploaded = Artifacts(name, nearly_the_same(pulumi.Output.all(**files), seed), self._base.ours)
 
         def url(file: str) -> pulumi.Output[str]:
-            # Whoever has the URL can read the script; it names what is elsewhere, and previews may show it.
+            # Whoever has the URL can read the script. The script has no secrets, only the places of other files, so the
+            # URL may be shown in previews.
             return pulumi.Output.unsecret(uploaded.boot_url.apply(lambda place: f"{place}/{file}"))
 
         return {file: url(file) for file in files}
 
     def _bootstrap(self) -> pulumi.Output[str]:
-        """What bootstraps the cluster; all in one file for a machine that is given no userdata."""
+        """The Ignition that bootstraps the cluster; with the machine's own config merged in if the platform delivers no
+        userdata."""
         config, node = self._bootstrap_config, self._base.nodes.bootstrap
         assert config is not None, "the cluster's own stack forms it"
         if self._base.site.in_place:

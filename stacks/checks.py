@@ -19,8 +19,11 @@ from metal_ipi.stacks.settings import Settings
 
 
 def until_reachable(settings: Settings, role: Role) -> int:
-    """Seconds until nodes of a role answer. Workers get their configuration from the control plane, not from the
-    bootstrap machine (machine-config-operator pkg/server/bootstrap_server.go), so they wait for that as well."""
+    """Seconds until nodes of a role must answer.
+
+    Workers get their configuration from the control plane, not from the bootstrap machine (machine-config-operator
+    pkg/server/bootstrap_server.go), so for them the time until bootstrap is complete is added.
+    """
     timeouts = settings.timeouts
     return timeouts.machines_reachable + (timeouts.bootstrap_complete if role == "worker" else 0)
 
@@ -32,12 +35,12 @@ def expectations(
     prepared: Mapping[Node, Prepared],
     runs: Mapping[Node, pulumi.Output[str]] | None = None,
 ) -> dict[Node, pulumi.Output[Expectation]]:
-    """What the nodes of a pool must be.
+    """What each node of a pool must be.
 
     Args:
-        prepared: what installs them; nothing where they run from memory.
-        runs: the generations that are on their disks, once they are installed. A control plane machine may have been
-            left on an earlier one (`reprovision.controlPlane: keep`): then it is checked against that.
+        prepared: what installs the nodes; empty if they run from memory.
+        runs: the generations on the nodes' disks, known once they are installed. With `reprovision.controlPlane: keep`
+            a control plane machine may have an earlier generation; then it is checked against that generation.
     """
     may_be_kept = pool.role != "worker" and settings.reprovision.control_plane == "keep"
 

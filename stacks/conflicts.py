@@ -1,4 +1,4 @@
-"""What cannot go together although each setting by itself is right. All conflicts are told, not only the first."""
+"""Settings that are valid one by one, but contradict each other. All conflicts are reported, not only the first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ONE_FAMILY = "the cluster has IPv4 alone (installConfig.networking)"
 
 
 def conflicts(settings: Settings) -> list[Problem]:
-    """All conflicts of settings that are valid one by one."""
+    """All conflicts between settings that are valid one by one."""
     found = (
         *(_names(settings), _service_addresses(settings), _consent(settings), _fips(settings)),
         *(_install_config(settings), _machine_config(settings), sizes.conflicts(settings)),
@@ -38,8 +38,11 @@ def conflicts(settings: Settings) -> list[Problem]:
 
 
 def _names(settings: Settings) -> Found:
-    """The kubelet labels its node with the host name (kubernetes.io/hostname), and the API takes no longer label
-    (kubernetes, apimachinery pkg/util/validation); the kernel takes host names of up to 64 characters."""
+    """Check the length of host names.
+
+    The kubelet labels its node with the host name (kubernetes.io/hostname). The API limits labels to 63 characters
+    (kubernetes, apimachinery pkg/util/validation), the kernel limits host names to 64.
+    """
     names = (settings.full(f"{settings.cluster_name}-{machine}") for machine in ("bootstrap", *settings.machines))
     longest = max(names, key=len)
     if len(longest) > _LONGEST_NAME:
@@ -75,7 +78,8 @@ def _consent(settings: Settings) -> Found:
 
 
 def _fips(settings: Settings) -> Found:
-    """Source: openshift/installer, pkg/types/validation/installconfig.go; openshift/os, 40rhcos-fips/rhcos-fips.sh."""
+    """Conflicts with FIPS mode. Source: openshift/installer, pkg/types/validation/installconfig.go; openshift/os,
+    40rhcos-fips/rhcos-fips.sh."""
     for index, key in enumerate(settings.ssh.authorized_keys if settings.install.fips else ()):
         kind = key.split()[0]
         if not kind.startswith("ecdsa-sha2-nistp") and kind != "ssh-rsa":
@@ -136,8 +140,8 @@ def _machine_config(settings: Settings) -> Found:
 
 
 def _announced_ingress(settings: Settings) -> Found:
-    """What kube-vip cannot do for ingress. It asks for leases with an administrator's credentials, which are on the
-    control plane only; a BGP peer takes one session from a machine."""
+    """Limits of kube-vip for ingress: with ARP it needs a lease, for which only the control plane has credentials; with
+    BGP a peer accepts only one session from a machine."""
     api, ingress, workers = settings.api_address, settings.ingress_address, settings.workers.count
     if not isinstance(ingress, KubeVip):
         return
@@ -170,7 +174,8 @@ def _addresses(settings: Settings) -> Found:
     """Source: openshift/installer, pkg/types/validation/installconfig.go, validateAPIAndIngressVIPs."""
     api, ingress = settings.api_address, settings.ingress_address
     address, external = getattr(ingress, "address", None), [each.type == "external" for each in (api, ingress)]
-    # Two external ones may be one load balancer's; that servers of a list have two that are the same is told there.
+    # Two external addresses may belong to the same load balancer; and for listed servers the platform's own conflicts
+    # report equal addresses.
     both_told = all(external) or (not any(external) and facility(settings).hosts)
     if address is not None and address == getattr(api, "address", None) and not both_told:
         yield (
@@ -192,8 +197,8 @@ def _addresses(settings: Settings) -> Found:
 
 
 def _platform(settings: Settings) -> Found:
-    """What OpenShift's platform baremetal wants. Source: openshift/installer, pkg/types/validation/installconfig.go,
-    pkg/types/baremetal/validation, pkg/types/conversion."""
+    """The requirements of OpenShift's platform baremetal. Source: openshift/installer,
+    pkg/types/validation/installconfig.go, pkg/types/baremetal/validation, pkg/types/conversion."""
     if settings.platform_vips is None:
         return
     site = facility(settings)
@@ -245,8 +250,8 @@ def _capabilities(settings: Settings, what: str, *needed: str) -> Found:
 
 
 def _external(settings: Settings) -> Found:
-    """OpenShift's platform external. Sources: openshift/installer, pkg/types/validation/installconfig.go; kubernetes,
-    staging/src/k8s.io/cloud-provider (the taint)."""
+    """The requirements of OpenShift's platform external. Sources: openshift/installer,
+    pkg/types/validation/installconfig.go; kubernetes, staging/src/k8s.io/cloud-provider (the taint)."""
     config = settings.install_config
     if config.platform is None:
         return

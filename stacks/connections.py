@@ -1,6 +1,6 @@
-"""From settings to what the providers need to connect: plain values, secrets marked where they are used.
+"""From settings to the configuration of the providers: plain values; secrets are marked where they are used.
 
-In a rehearsal what is missing is stood in for by the word `rehearsal`: a preview contacts nobody.
+In a rehearsal the word `rehearsal` replaces missing values, because a preview contacts nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _REHEARSAL_URL = "https://rehearsal.invalid/artifacts"
 
 
 def provider_sections(settings: Settings, iso: Artifact | None = None) -> dict[str, dict[str, Any]]:
-    """The configuration of our own provider: the platform's sections, `dns` and `artifacts`; secret as a whole.
+    """The configuration of our own provider: the platform's sections, `dns`, `artifacts` and `registries`; all of it is
+    secret.
 
-    `iso` is CoreOS's live ISO, where a server boots that.
+    `iso` is CoreOS's live ISO, for servers that boot it.
     """
     machines = facility(settings).provider_sections(iso)
     sections = {
@@ -81,13 +82,13 @@ def _registries(settings: Settings) -> dict[str, Any]:
 
 
 def boot_base_url(settings: Settings) -> str:
-    """The URL below which firmware finds what is uploaded."""
+    """The URL from which firmware fetches uploaded files."""
     artifacts = settings.artifacts
     return artifacts.boot_base_url or artifacts.base_url or _REHEARSAL_URL
 
 
 def _artifacts(settings: Settings) -> dict[str, Any]:
-    """The section as it is set; the word `rehearsal` stands for what a rehearsal may leave out."""
+    """The section `artifacts`. In a rehearsal the word `rehearsal` replaces missing values."""
     artifacts = settings.artifacts
     if isinstance(artifacts, S3Artifacts):
         needed = {"accessKeyId": REHEARSAL, "secretAccessKey": revealed(artifacts.secret_access_key)}

@@ -1,4 +1,4 @@
-"""From settings to what the stack costs: the output `cost`."""
+"""From settings to the stack's cost: the output `cost`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of 
 
 
 class PriceFileError(ValueError):
-    """The file of prices cannot be used; the message names the setting."""
+    """The price file cannot be used; the message names the setting."""
 
 
 def cost(
     settings: Settings, machines: Mapping[Node, LastingMachine], opts: pulumi.InvokeOptions
 ) -> pulumi.Output[dict[str, Any]] | None:
-    """What the stack costs, with `machines` as they are there; None where nothing is ordered.
+    """The stack's cost; existing machines count with the order that they were made with. None if nothing is ordered.
 
     Raises PriceFileError.
     """
@@ -42,7 +42,8 @@ def cost(
 
 
 def _as_kept(ordered: Orders, there: Mapping[str, MachineOrder]) -> Orders:
-    """The orders with machines as they are there, by host name; machines of a role that differ are split."""
+    """The orders, with existing machines as they were ordered, by host name. Machines of a role that differ are
+    split."""
     found: dict[MachineOrder, list[str]] = {}
     for order in ordered.machines:
         for hostname in order.hostnames:

@@ -1,4 +1,4 @@
-"""From settings to what is installed when the cluster is complete: labels and taints, operators, the image registry."""
+"""From settings to what is added to a complete cluster: labels and taints, operators, the image registry."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = "day-two"
 
 
 def operators(settings: Settings, site: Facility) -> tuple[OperatorArgs, ...]:
-    """All operators, with their objects. Raises ObjectsError with all that is wrong with these."""
+    """All operators with their custom resources. Raises ObjectsError with all problems of the custom resources."""
     section = settings.day_two
     found: list[OperatorArgs] = []
     if section.lvm_storage is not None:
@@ -64,7 +64,7 @@ def operators(settings: Settings, site: Facility) -> tuple[OperatorArgs, ...]:
 
 
 def _objects(settings: Settings) -> Iterator[list[Manifest]]:
-    """The objects of each operator of `dayTwo.operators`."""
+    """The custom resources of each operator of `dayTwo.operators`."""
     given = [
         [
             Given(
@@ -129,7 +129,7 @@ def _nmstate(section: NmState) -> OperatorArgs:
 
 
 def _health(section: NodeHealthCheck, nodes: Nodes, bmcs: Iterable[FencedBy]) -> list[OperatorArgs]:
-    """Two operators: who fences comes first, for the other names its template."""
+    """Two operators. The fencing operator comes first, because the other one refers to its template."""
     names = {node.name: node.fqdn for node in (*nodes.control_plane, *nodes.workers) if node.role == section.role}
     secrets: dict[tuple[str, str], str] = {}
     found: list[NodeBmc] = []
@@ -164,20 +164,20 @@ def _health(section: NodeHealthCheck, nodes: Nodes, bmcs: Iterable[FencedBy]) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Complete:
-    """A cluster that is complete, as its administrator reaches it."""
+    """A complete cluster, and an administrator's access to it."""
 
     kubeconfig: pulumi.Output[str]
     credentials: ClusterCredentials
     keys: pulumi.Resource
-    """What lasts as long as the cluster."""
+    """A resource that lives as long as the cluster."""
     after: Sequence[pulumi.Resource]
-    """What says that it is complete."""
+    """Resources after which the cluster is complete."""
 
 
 def day_two(
     settings: Settings, wanted: tuple[OperatorArgs, ...], cluster: Complete, components: pulumi.ResourceOptions
 ) -> None:
-    """Declare operators and the image registry; `wanted` is what `operators` made of the settings."""
+    """Declare operators and the image registry; `wanted` is the result of `operators`."""
     done: Sequence[pulumi.Resource] = ()
     timeout = settings.timeouts.day_two
     if wanted:
@@ -197,7 +197,7 @@ def day_two(
             credentials=cluster.credentials,
             timeout=timeout,
             managed=not isinstance(section, NoRegistry),
-            after=[*cluster.after, *done],  # a claim may be for a storage class that an operator brings
+            after=[*cluster.after, *done],  # a claim may use a storage class that an operator provides
             cluster=cluster.keys,
         )
         ImageRegistry("image-registry", _registry(section, frame), components)
@@ -227,7 +227,7 @@ def node_marks(
     after: Sequence[pulumi.Resource],
     ours: pulumi.ResourceOptions,
 ) -> NodeMarks | None:
-    """Declare the labels and taints of nodes; None where there are none."""
+    """Declare the labels and taints of nodes; None if there are none."""
     nodes = [
         NodeMarksOfNode(
             name=node.fqdn,

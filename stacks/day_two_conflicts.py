@@ -1,4 +1,4 @@
-"""What cannot go together in `dayTwo`, and with the rest of the settings."""
+"""Conflicts of settings within `dayTwo`, and between `dayTwo` and other settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATH = "dayTwo"
 
 
 def conflicts(settings: Settings, site: Facility) -> Found:
-    """All of it."""
+    """All conflicts of `dayTwo`."""
     found = (_catalog(settings), _capabilities(settings), _lvm(settings), _roles(settings), _operators(settings))
     yield from chain(*found, _health(settings, site), _taints(settings), _registry(settings))
 
@@ -28,7 +28,7 @@ def _machines(settings: Settings, role: Role | None) -> list[str]:
 
 
 def _catalogs(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The catalogues that are used, with the settings that name them."""
+    """The catalogues in use: (setting, catalogue)."""
     section = settings.day_two
     if section.lvm_storage or section.nm_state or section.node_health_check:
         yield "catalog", section.catalog
@@ -96,7 +96,7 @@ def _health(settings: Settings, site: Facility) -> Found:
         return
     machines = _machines(settings, section.role)
     needed = math.ceil(len(machines) * section.min_healthy_percent / 100)
-    if machines and needed == len(machines):  # node-healthcheck-operator rounds up, too
+    if machines and needed == len(machines):  # node-healthcheck-operator rounds up as well
         most = 100 * (needed - 1) // needed
         yield (
             f"{path}.minHealthyPercent",
@@ -150,7 +150,7 @@ def _operators(settings: Settings) -> Found:
 
 
 def _taints(settings: Settings) -> Found:
-    """Pods of operators and of the registry tolerate no taints of the site's."""
+    """Pods of operators and of the registry tolerate no taints of the user."""
     registry = settings.day_two.registry
     if not dict(_catalogs(settings)) and (registry is None or isinstance(registry, NoRegistry)):
         return

@@ -1,4 +1,4 @@
-"""From servers' NMState to the keyfiles of their machines: nmstatectl is asked before any resource is registered."""
+"""From servers' NMState to the keyfiles of their machines, by nmstatectl, before any resource is registered."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ class HostNetworks:
 
     made: Mapping[Node, Keyfiles] = field(default_factory=dict[Node, Keyfiles])
     asked: bool = True
-    """Whether nmstatectl was there; else, in previews, nobody knows the keyfiles."""
+    """Whether nmstatectl was available. If not, the keyfiles are unknown in the preview."""
 
     def of(self, node: Node, network: HostNetwork | None) -> pulumi.Output[Keyfiles | None]:
-        """A machine's keyfiles; None where DHCP or a static network tells it its network."""
+        """A machine's keyfiles; None if it uses DHCP or a static network."""
         if network is not None and not self.asked:
             return not_known()
         return pulumi.Output.from_input(self.made.get(node))
 
 
 def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:
-    """Ask nmstatectl for the keyfiles of the machines. Raises HostNetworkError with all that it says; where it is not
-    there, a preview goes on without it, and says so."""
+    """Generate the keyfiles of all machines with nmstatectl.
+
+    Raises HostNetworkError with all of its messages. If nmstatectl is missing, a preview logs that and goes on.
+    """
     networks = {node: network for node in nodes if (network := site.host_network(node)) is not None}
     if not networks:
         return HostNetworks()

@@ -1,4 +1,4 @@
-"""Machines that are installed to disk: what each is to run, and what installs it."""
+"""Machines that are installed to disk: what each must run, and how it is installed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.user_data import nearly_the_same, of_one, sources
 
 WITH_ETCD = "control-plane-installation"
-"""The machines of the control plane, with which an arbiter takes turns: etcd spares one of them at a time."""
+"""The installation pool of the control plane. An arbiter is in it too, because only one etcd member may be down at a
+time."""
 BOOTSTRAP_IGNITION = "bootstrap.ign"
-"""The file of what bootstraps the cluster, on a machine of its own or in place; holds the cluster's secrets."""
+"""The name of the file that bootstraps the cluster, on a bootstrap machine or in place; it contains the cluster's
+secrets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,42 +46,43 @@ class System:
     """What a machine runs once it is installed."""
 
     pointer: pulumi.Output[str]
-    """Its Ignition, which marks it; secret."""
+    """Its Ignition with the generation marker; secret."""
     generation: pulumi.Output[str]
-    """What stands for all of it."""
+    """The generation: a hash of everything that it runs."""
     shown: pulumi.Output[Mapping[str, Any]]
-    """The same, for people."""
+    """The same as values for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What installs one machine, uploaded."""
+    """The uploaded files that install one machine."""
 
     system: System
-    """What it will run."""
+    """What the machine will run."""
     places: Sequence[ArtifactsPlace]
     """The uploaded files of this machine."""
     config: LiveFileArgs
-    """The archive with the Ignition of the live system that installs it; secret is where it is."""
+    """The archive with the live system's Ignition; its URL is secret."""
     arguments: Sequence[str]
-    """The kernel arguments of that live system."""
+    """The kernel arguments of the live system."""
     script: pulumi.Output[str]
-    """The iPXE script that boots that; secret."""
+    """The iPXE script that boots the live system; secret."""
     script_url: pulumi.Output[str] | None = None
-    """Where it was uploaded, for platforms that are told a URL."""
+    """The URL of the script, for platforms that use a URL."""
 
 
 class Installers:
-    """What installs the machines of a stack, pool by pool."""
+    """Prepares and declares the installation of a stack's machines, pool by pool."""
 
     def __init__(self, base: Base, bootstrap: Artifacts | None) -> None:
-        """`bootstrap`: what the live system of the only machine bootstraps the cluster with; None where none does."""
+        """`bootstrap` is the uploaded Ignition with which a single machine's live system bootstraps the cluster; None
+        otherwise."""
         assert base.settings.boot.install is not None
         self._base, self._settings, self._boot = base, base.settings, base.boot
         self._install, self._bootstrap = base.settings.boot.install, bootstrap
 
     def _system(self, node: Node, pointer: pulumi.Output[str]) -> System:
-        """What a machine is to run, from its Ignition without a marker."""
+        """What a machine must run, from its Ignition without the marker."""
         own, site, static = self._settings.of_machine(node.name), self._base.site, self._base.site.network(node)
         network = static or site.host_network(node)
 
@@ -106,15 +109,15 @@ class Installers:
         rendered = pulumi.Output.secret(pointer).apply(render)
         return System(
             pointer=rendered.apply(lambda found: str(found["pointer"])),
-            # Digests tell nothing of what they are of, and previews are to show that they change.
+            # Digests reveal nothing of their input, and previews must show that they change.
             generation=pulumi.Output.unsecret(rendered.apply(lambda found: str(found["generation"]))),
             shown=pulumi.Output.unsecret(rendered.apply(lambda found: dict(found["shown"]))),
         )
 
     def prepare(self, pool: str, pointers: Mapping[Node, pulumi.Output[str]]) -> dict[Node, Prepared]:
-        """Upload what installs the machines of a pool; all of it is deleted again once they are installed.
+        """Upload the files that install the machines of a pool; they are deleted once the machines are installed.
 
-        `pointers`: the Ignition of each, without a marker.
+        `pointers` are the machines' Ignition configs, without the marker.
         """
         systems = {node: self._system(node, pointer) for node, pointer in pointers.items()}
         lives = {_file(node): self._live_config(node, system) for node, system in systems.items()}
@@ -139,13 +142,13 @@ class Installers:
         expected: Mapping[Node, pulumi.Input[Mapping[str, str]]],
         after: Mapping[Node, Sequence[pulumi.Resource]],
     ) -> PoolInstallation:
-        """Install the machines of a pool.
+        """Declare the installation of a pool's machines.
 
         Args:
-            prepared: what installs them.
-            credentials: the cluster that they belong to.
-            expected: what each of them must be.
-            after: what must be done before one is installed.
+            prepared: the files that install each machine.
+            credentials: the credentials of the machines' cluster.
+            expected: what each machine must be afterwards.
+            after: resources that must be complete before a machine is installed.
         """
         machines = pool.machines
         members = [node.fqdn for node in (machines if pool.role == "worker" else self._base.nodes.etcd)]
@@ -179,7 +182,8 @@ class Installers:
         settings, access, platform = self._settings, self._base.access, self._base.platform
         artifacts, system, rules = self._boot.artifacts, prepared.system, settings.reprovision
         own, delivered = settings.of_machine(node.name), platform.delivers_user_data
-        told = coming_from  # the resource waits for its machine and files, and these for all that its inputs come from
+        # the resource depends on its machine and files, and these depend on everything that the inputs come from
+        told = coming_from
         bootstraps = settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0
         return InstallationArgs(
             platform=platform.kind,
@@ -240,7 +244,7 @@ class Installers:
         )
 
     def _live_checks(self) -> LiveChecksArgs | None:
-        """How machines are checked before anything is written; None where a stack does not ask for it."""
+        """How machines are checked before anything is written to disk; None if the stack does not want that."""
         settings, fields = self._settings, self._settings.install_config
         if settings.preflight.live is None:
             return None
@@ -318,8 +322,10 @@ class Installers:
 def archive_of(
     source: pulumi.Output[ignition.Source], authorities: Sequence[str], keyfiles: pulumi.Output[Keyfiles | None]
 ) -> pulumi.Output[str]:
-    """The archive that has a live system take an uploaded config, from a server of these authorities (PEM), over the
-    networks of its profiles."""
+    """The archive with which a live system fetches an uploaded config.
+
+    It contains the certificate authorities (PEM) of the server, and the NetworkManager profiles for reaching it.
+    """
     trusted = [ignition.data_url(each) for each in authorities]
 
     def render(found: list[Any]) -> str:
@@ -331,7 +337,8 @@ def archive_of(
 
 
 def _in_place(bootstrap: ignition.Source, pointer: str) -> installer.InPlace:
-    """While it bootstraps, the live system has a machine config server as well: nobody else may ask it."""
+    """A single node's installation. Its live system has a machine config server too, so the packet filter protects
+    it."""
     return installer.InPlace(
         bootstrap=bootstrap,
         pointer=pointer,

@@ -1,6 +1,6 @@
-"""Which kind of stack a configuration is of: a cluster's, or a hub's.
+"""The kind of a stack: a cluster's, or a hub's.
 
-What is of hubs alone is imported where it is a hub's: it takes half as long again as all that clusters need.
+Modules for hubs are imported only for a hub: they add half to the import time of a cluster's stack.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def is_hub(values: Mapping[str, str]) -> bool:
-    """Whether a stack's configuration, as the engine hands it over, is a hub's."""
+    """Whether a stack's configuration, as the engine passes it, belongs to a hub."""
     return values.get("provisioning") not in (None, "", "{}")
 
 
 def parse(values: dict[str, str], stack: str) -> settings.Settings | HubSettings:
-    """Validate configuration values as the engine hands them over. Raises SettingsError."""
+    """Validate configuration values as the engine passes them. Raises SettingsError."""
     if is_hub(values):
         from metal_ipi.stacks.hub.settings import HUB
 

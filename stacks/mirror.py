@@ -1,4 +1,4 @@
-"""The files of a release that machines boot, kept on the artifact host where a stack asks for it."""
+"""Copies of a release's files on the artifact host, if a stack asks for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metal_ipi.stacks.settings import Settings
 
 
 def files(settings: Settings, boot: PxeArtifacts) -> dict[str, Artifact]:
-    """What machines of the stack fetch of a release, by what people call it."""
+    """The files of a release that machines of the stack fetch, by a name for people."""
     install = settings.boot.install
     found = {"kernel": boot.kernel, "initramfs": boot.initramfs, "rootfs": boot.rootfs}
     if install is not None and install.image == "stream" and boot.disk is not None:
@@ -24,7 +24,7 @@ def files(settings: Settings, boot: PxeArtifacts) -> dict[str, Artifact]:
 def copied(
     settings: Settings, boot: PxeArtifacts, keys: ClusterKeys, after: pulumi.Resource, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """Has the artifact host keep what machines boot, before there are machines; nothing where a stack does not ask."""
+    """Copy the files to the artifact host before there are machines; empty if the stack does not ask for copies."""
     if not settings.artifacts.mirror:
         return []
     found = {name: LiveFileArgs(url=file.url, sha256=file.sha256) for name, file in files(settings, boot).items()}
@@ -33,14 +33,14 @@ def copied(
 
 
 def place(settings: Settings, file: Artifact) -> str | None:
-    """Where machines find a file that is kept on the artifact host; None where nothing is."""
+    """The URL of a file's copy on the artifact host; None if the stack has no copies."""
     if not settings.artifacts.mirror:
         return None
     return MirroredFile(url=file.url, sha256=file.sha256).url_below(connections.boot_base_url(settings))
 
 
 def served(settings: Settings, boot: PxeArtifacts) -> PxeArtifacts:
-    """The release as machines fetch it: from where the stream says, or from the artifact host."""
+    """The release with the URLs that machines use: those of the stream, or of the copies on the artifact host."""
     if not settings.artifacts.mirror:
         return boot
     moved = {

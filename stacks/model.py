@@ -1,4 +1,4 @@
-"""The settings of a stack: one validated tree. `stacks.settings` reads it, `stacks.conflicts` says what contradicts."""
+"""The settings of a stack: one validated tree. `stacks.settings` reads it, `stacks.conflicts` finds contradictions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Settings(Section):
     """All settings of one stack."""
 
     cluster_name: ClusterName = Field(description="the first label of the cluster's domain")
-    base_domain: BaseDomain = Field(description="the domain below which the cluster's names stand")
+    base_domain: BaseDomain = Field(description="the parent domain: the cluster's domain is <clusterName>.<baseDomain>")
     openshift_version: Release = Field(description="the OpenShift or OKD release to install, e.g. 4.21.3")
     platform: Annotated[Platform, Field(discriminator="type")] = Field(description="where the machines come from")
     control_plane: ControlPlane = Field(default_factory=ControlPlane, description="the control plane machines")
@@ -101,28 +101,32 @@ class Settings(Section):
     )
     protect: bool | None = Field(
         default=None,
-        description="keys, project, reserved addresses and control plane machines are neither deleted nor replaced, nor"
-        " the objects of a cluster on a hub; not set: true",
+        description=(
+            "true: keys, project, reserved addresses, control plane machines and the objects of a cluster on a "
+            "hub are neither deleted nor replaced; not set: true"
+        ),
     )
     pool: PoolName | None = Field(
         default=None,
-        description="set only in the stack of a pool: which one it is; `make` sets it by itself",
+        description="the name of the pool, in the stack of a pool only; `make` sets it, do not set it yourself",
     )
     lab: Lab | None = Field(
         default=None,
         description="set only for stacks that run in the lab; read by the command line, not by the program",
     )
-    rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
+    rehearsal: bool = Field(
+        default=False, description="true: an offline preview, with placeholders for missing secrets"
+    )
     _own: tuple[str, ...] | None = PrivateAttr(default=None)
 
     @property
     def domain(self) -> str:
-        """The cluster's domain: every name of the cluster ends in it."""
+        """The cluster's domain, in which all names of the cluster end."""
         return f"{self.cluster_name}.{self.base_domain}"
 
     @property
     def protects(self) -> bool:
-        """Whether what cannot be made again is protected: policies want that of every facility."""
+        """Whether irreplaceable resources are protected; policies require that of every facility."""
         return self.protect is not False
 
     def full(self, hostname: str) -> str:
@@ -131,7 +135,8 @@ class Settings(Section):
 
     @property
     def platform_vips(self) -> tuple[str, str] | None:
-        """The addresses of API and ingress that OpenShift's platform baremetal keeps; None: it is of platform none."""
+        """The addresses of API and ingress that OpenShift's platform baremetal announces; None: the platform is none or
+        external."""
         api, ingress = self.api_address, self.ingress_address
         if not isinstance(api, PlatformApi) or not isinstance(ingress, PlatformIngress):
             return None
@@ -139,17 +144,17 @@ class Settings(Section):
 
     @property
     def named_addresses(self) -> dict[str, str]:
-        """The addresses of API and ingress that the settings name, by path."""
+        """The addresses of API and ingress in the settings, by path."""
         return {path: address for path, (_, address) in self._addresses.items()}
 
     @property
     def kept_addresses(self) -> dict[str, str]:
-        """Those of them that the cluster's own machines have, and nobody else may have."""
+        """Those addresses that the cluster's own machines announce, so that nothing else may have them."""
         return {path: address for path, (kind, address) in self._addresses.items() if kind != "external"}
 
     @property
     def _addresses(self) -> dict[str, tuple[str, str]]:
-        """Kind and address, by path."""
+        """Type of the section and address, by path."""
         sections = {"apiAddress": self.api_address, "ingressAddress": self.ingress_address}
         named = {
             f"{path}.{name}": (section.type, getattr(section, attribute, None))
@@ -160,30 +165,32 @@ class Settings(Section):
 
     @property
     def asks_registries(self) -> bool:
-        """Whether registries are asked for the images of the release before anything is ordered."""
+        """Whether preflight asks registries for the release's images."""
         asked = self.preflight.images
         return bool(self.install_config.image_digest_sources) if asked is None else asked
 
     @property
     def zone(self) -> str | None:
-        """The DNS zone of the records; None where nobody of ours keeps one."""
+        """The DNS zone of the records; None if this program manages no zone."""
         return None if isinstance(self.dns, NoDns) else self.dns.zone or self.base_domain
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """The machines that last, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ... Those of
-        the whole facility, or of one stack of it (`stacks.pools.splitting`)."""
+        """The permanent machines, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ...
+
+        Those of the whole facility, or of one stack of it (`stacks.pools.splitting`).
+        """
         if self._own is not None:
             return self._own
         counted = self.platform.machines({role: section.count for role, section in self._roles.items()})
         return tuple(dict.fromkeys((*counted, *chain.from_iterable(map(self.of_pool, self.workers.pools)))))
 
     def of_pool(self, pool: WorkerPool) -> tuple[str, ...]:
-        """The machines of a pool."""
+        """The names of a pool's machines."""
         return self.platform.machines_of(f"worker-{number}" for number in range(pool.first, pool.first + pool.count))
 
     def narrowed(self, machines: tuple[str, ...], workers: Workers, pool: str | None = None) -> Settings:
-        """The settings of a stack that has these machines alone: those of a pool, or of the cluster's own stack."""
+        """The settings of a stack that has only these machines: a pool's stack, or the cluster's own stack."""
         platform = self.platform.narrowed(frozenset(machines), pool)
         result = self.model_copy(update={"platform": platform, "workers": workers, "pool": pool})
         result._own = machines
@@ -195,21 +202,21 @@ class Settings(Section):
 
     @property
     def minor(self) -> int:
-        """The 19 of release 4.19.0."""
+        """The minor version: 19 for release 4.19.0."""
         return int(self.openshift_version.split(".")[1])
 
     def lacks(self, capability: str) -> bool:
-        """Whether the cluster is made without one of OpenShift's optional parts."""
+        """Whether the cluster is installed without one of OpenShift's optional capabilities."""
         given = self.install_config.capabilities
         return given is not None and given.lacks(capability, minor=self.minor)
 
     def of_machine(self, machine: str) -> OfMachine:
-        """What the platform's section says of a machine (`worker-0`)."""
+        """The settings of a machine (`worker-0`) in the platform's section."""
         return self.platform.of_machine(machine)
 
     @property
     def given_kernel_arguments(self) -> Iterator[tuple[str, str]]:
-        """Each kernel argument that is set, wherever it is, with its path."""
+        """Each kernel argument in the settings, with its path."""
         for path, arguments in (
             ("boot.kernelArguments", self.boot.kernel_arguments),
             ("controlPlane.kernelArguments", self.control_plane.kernel_arguments),
@@ -225,16 +232,16 @@ class Settings(Section):
                 yield f"{path}[{index}]", argument
 
     def kernel_arguments(self, machine: str) -> tuple[str, ...]:
-        """What a machine (`worker-0`) gets on its kernel's command line: everybody's, its role's, its own."""
+        """The kernel arguments of a machine (`worker-0`): those for all machines, for its role, and its own."""
         own = self.of_machine(machine).kernel_arguments
         return (*self.boot.kernel_arguments, *self._role(machine).kernel_arguments, *own)
 
     def labels(self, machine: str) -> dict[str, str]:
-        """The labels that a machine's (`worker-0`) node gets: its role's, and its own over them."""
+        """The labels of a machine's (`worker-0`) node: its role's, overridden by its own."""
         return {**self._role(machine).labels, **self.of_machine(machine).labels}
 
     def taints(self, machine: str) -> tuple[Taint, ...]:
-        """The taints that a machine's (`worker-0`) node gets: its role's, and its own over those of the same key and
+        """The taints of a machine's (`worker-0`) node: its role's, overridden by its own with the same key and
         effect."""
         return over(self.of_machine(machine).taints, self._role(machine).taints)
 
@@ -242,12 +249,12 @@ class Settings(Section):
         return self._roles[machine.rpartition("-")[0]]
 
     def install_device(self, machine: str) -> DeviceRule:
-        """Which disk a machine (`worker-0`) is installed to. Only where `boot.install` is set."""
+        """The rule for the disk to which a machine (`worker-0`) is installed. Only if `boot.install` is set."""
         assert self.boot.install is not None
         return self.of_machine(machine).install_device or self.boot.install.device
 
     def wipe_disks(self, machine: str) -> tuple[DeviceRule, ...]:
-        """Which other disks of a machine (`worker-0`) are emptied. Only where `boot.install` is set."""
+        """The rules for other disks of a machine (`worker-0`) to empty. Only if `boot.install` is set."""
         assert self.boot.install is not None
         own = self.of_machine(machine).wipe_disks
         return self.boot.install.wipe_disks if own is None else own
@@ -255,11 +262,11 @@ class Settings(Section):
     @model_validator(mode="before")
     @classmethod
     def _listed_machines(cls, tree: Any) -> Any:
-        """A list of servers says how many machines there are of each role."""
+        """Set the number of machines of each role from the list of servers."""
         names = [at(server, "name") for server in items(at(tree, "platform.servers"))]
         roles = [match[1] for name in names if isinstance(name, str) and (match := MACHINE_NAME.fullmatch(name))]
         if not roles or len(roles) < len(names):
-            return tree  # nothing to count, or a name is wrong, which its own rule tells
+            return tree  # no servers, or an invalid name, which another validator reports
         counted = {section: roles.count(role) for role, section in SECTIONS.items()}
         sections = {name: tree.get(name, {}) for name in counted}
         return {

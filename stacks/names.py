@@ -1,4 +1,4 @@
-"""What a cluster's machines are called."""
+"""The names of a cluster's machines and reserved addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ API_ADDRESS = "api-address"
 INGRESS_ADDRESS = "ingress-address"
 """The name of the reserved address of ingress."""
 POOLS = "service-addresses"
-"""What the names of reserved blocks of service addresses begin with."""
+"""The prefix of the names of reserved blocks of service addresses."""
 
 
 def pool_name(pool: BgpPool) -> str:
@@ -32,7 +32,7 @@ class Nodes:
 
     @classmethod
     def of(cls, settings: Settings) -> Nodes:
-        """Names say the role, and are never reused for another one."""
+        """The nodes of the settings. Names contain the role, and are never reused for another role."""
 
         def node(name: str, role: Role) -> Node:
             hostname = f"{settings.cluster_name}-{name}"
@@ -52,10 +52,10 @@ class Nodes:
 
     @property
     def etcd(self) -> tuple[Node, ...]:
-        """The machines that have a member of etcd."""
+        """The machines that run a member of etcd."""
         return (*self.control_plane, *self.arbiters)
 
     @property
     def all(self) -> tuple[Node, ...]:
-        """Every machine, bootstrap first; it comes with the control plane."""
+        """All machines, bootstrap first. The bootstrap machine belongs to the stack with the control plane."""
         return (*([self.bootstrap] if self.control_plane else []), *self.etcd, *self.workers)

@@ -1,4 +1,4 @@
-"""Settings as earlier versions took them: still read, with a warning that names what to write instead."""
+"""Settings of earlier versions: still accepted, with a warning that says what to write instead."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from metal_ipi.stacks.platforms.section import Tree, at
 from metal_ipi.stacks.problems import NAMESPACE
 
 _RENAMED = {"platform.reservations.workers": "platform.reservations.worker"}
-"""The path of a setting → what its last part is now."""
+"""The path of an old setting → its new path; both are in the same section."""
 
 
 def current(tree: dict[str, Any]) -> tuple[dict[str, Any], Sequence[str]]:
-    """A tree that is not validated, as this version wants it, and a warning for each setting that was written for an
-    earlier one."""
+    """Convert an unvalidated tree to this version's settings; also returns a warning for each outdated setting."""
     tree, warnings = copy.deepcopy(tree), list[str]()
     for old, new in _RENAMED.items():
         section, name = old.rpartition(".")[0], new.rpartition(".")[2]
@@ -34,7 +33,7 @@ def current(tree: dict[str, Any]) -> tuple[dict[str, Any], Sequence[str]]:
 
 
 def _said_by_lab(tree: Tree) -> list[tuple[str, bool]]:
-    """What the section `lab` once said by being there."""
+    """Settings that earlier versions derived from the presence of section `lab`."""
     if not isinstance(tree.get("lab"), dict):
         return []
     boot = tree.get("boot", {})

@@ -1,4 +1,4 @@
-"""What configuration may hold at all, whatever it is for: values that an engine, a provider and a state can keep."""
+"""Limits for configuration values of any kind: values that engine, provider and state can store."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import LONGEST_TEXT
 
 DEEPEST = 32
-"""Levels of maps and lists. The settings have 7."""
+"""Levels of maps and lists. Real settings have 7."""
 MOST = 100_000
-"""Values in all. A rack of 500 servers has some thousand."""
+"""The total number of values. A rack of 500 servers has a few thousand."""
 _LARGEST = 1 << 53
-"""Whole numbers up to here are exact as JSON has them."""
+"""Whole numbers up to this one are exact in JSON."""
 
 
 def of_json(text: str) -> Any:
-    """What a configuration value holds; what is no JSON is a text. What Python itself could not hold, `unfit` tells."""
+    """Parse a configuration value; text that is not JSON is returned as it is. `unfit` reports values that Python
+    cannot hold."""
     try:
         return json.loads(text, parse_int=_whole)
     except ValueError:
@@ -31,13 +32,13 @@ def of_json(text: str) -> Any:
 
 
 def _whole(digits: str) -> float:
-    """A whole number; one that Python would not even read is infinite, and refused as that."""
+    """A whole number; infinite if Python refuses to parse it, so that `unfit` reports it."""
     return int(digits) if len(digits) < sys.int_info.str_digits_check_threshold else math.inf
 
 
 def unfit(tree: Any, path: str = "") -> Found:
-    """What in a tree is no plain value; nothing below it is looked at. Walks without recursion: the tree may be as deep
-    as it likes."""
+    """Find values in a tree that are not plain values; does not look below them. Not recursive, so the tree may be of
+    any depth."""
     waiting: list[tuple[str, Any, int]] = [(path, tree, 0)]
     seen = 0
     while waiting:

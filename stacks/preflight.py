@@ -1,4 +1,5 @@
-"""From settings to what is looked at before anything is ordered. Nothing here is secret, and nothing asks anybody."""
+"""From settings to the plan of what is checked before anything is ordered. The plan has no secrets; nothing is
+contacted here."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from metal_ipi.stacks.sections.service_addresses import MetalLbBgp, MetalLbL2
 
 
 def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
-    """What is to be checked of a stack."""
+    """The checks for a stack."""
     checked = Plan(
         stack=stack,
         domain=settings.domain,
@@ -39,13 +40,14 @@ def plan(settings: Settings, boot: PxeArtifacts, stack: str) -> Plan:
         overrides={str(name): why for name, why in settings.preflight.overrides.items()},
     )
     checked = facility(settings).checked(checked, boot)
-    # What the cluster's own stack has checked, and has by now.
+    # Left to the cluster's own stack, which has done it before.
     own = {"installer": None, "images": False, "api_address": None}
     return checked if settings.pool is None else checked.model_copy(update=own)
 
 
 def _pools(settings: Settings) -> dict[str, str]:
-    """The networks that service addresses are of. Ranges from address to address are settings' own to compare."""
+    """The networks of service addresses. Ranges from address to address are compared by the settings' own
+    validation."""
     section = settings.service_addresses
     pools = section.pools if isinstance(section, MetalLbBgp | MetalLbL2) else ()
     return {

@@ -1,9 +1,9 @@
-"""What is wrong with a stack's configuration, said so that a person can mend it.
+"""Problems of a stack's configuration, described so that a person can correct them.
 
-    SettingsError          all problems of one configuration, found in one reading
-      .problems: Problem   path, value, why, remedy
+    SettingsError          all problems of one configuration, found in one pass
+        .problems: Problem   path, value, why, remedy
 
-pydantic finds the problems; this module words them. Nothing here reads or writes anything.
+pydantic finds the problems; this module formulates them. It does no I/O.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECRET_NAMES = frozenset(
     }
 )
 SECRET_SECTIONS = frozenset({"dns.options"})
-"""Sections whose names are free, and whose every value is a secret."""
+"""Sections whose keys are free, and whose every value is secret."""
 Found = Iterator[tuple[str, str, str, str]]
 """Path, value, why and remedy of each problem."""
 _USERINFO = re.compile(r"//[^/\s]*@")
@@ -43,9 +43,9 @@ class Problem:
     """One wrong, missing or unknown value."""
 
     path: str
-    """Where it stands, as `pulumi config set --path` takes it, e.g. `metal-ipi:platform.metro`."""
+    """Its path, as `pulumi config set --path` takes it, e.g. `metal-ipi:platform.metro`."""
     value: str
-    """What was found, shortened; secrets are never shown; `(not set)` when nothing is there."""
+    """The value that was found, shortened. Secrets are never shown. `(not set)` if there is no value."""
     why: str
     """What is wrong with it."""
     remedy: str
@@ -56,7 +56,7 @@ class Problem:
 
 
 class SettingsError(ValueError):
-    """The configuration cannot be used; carries every problem that one reading found."""
+    """The configuration cannot be used; contains all problems that were found."""
 
     def __init__(self, stack: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -71,20 +71,20 @@ class SettingsError(ValueError):
 
 
 def problems_of(found: Found) -> list[Problem]:
-    """What was found, by its paths in the configuration."""
+    """Problems with their full paths in the configuration."""
     return [
         Problem(path=f"{NAMESPACE}:{path}", value=value, why=why, remedy=remedy) for path, value, why, remedy in found
     ]
 
 
 def describe(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
-    """Word every problem of a pydantic error, in the order of the configuration's paths."""
+    """Formulate every problem of a pydantic error, sorted by path."""
     problems = [_problem(details, root) for details in error.errors(include_url=False)]
     return sorted(problems, key=lambda problem: problem.path)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be, or None when nothing comes close."""
+    """The known name that is most similar to `name`; None if no name is similar."""
     folded = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
     matches = difflib.get_close_matches(name.lower().replace("_", "").replace("-", ""), list(folded), n=1, cutoff=0.6)
     return folded[matches[0]] if matches else None
@@ -145,7 +145,8 @@ def _secret_flag(location: Sequence[int | str]) -> str:
 
 
 def _shown(value: object, location: Sequence[int | str], root: type[BaseModel]) -> str:
-    """Only plain values of known settings are shown: a misspelt name or a misplaced brace may hold a secret."""
+    """A value as a message may show it. Only plain values of known settings are shown: a misspelt name may have a
+    secret value."""
     if any(part in SECRET_NAMES for part in location):
         return "[secret]"
     models, field = _walk(root, location)
@@ -164,7 +165,7 @@ def _fields(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _models(annotation: object) -> list[type[BaseModel]]:
-    """Every model class named in an annotation: `A | B | None`, `Annotated[...]`, `tuple[A, ...]`."""
+    """Every model class in an annotation: `A | B | None`, `Annotated[...]`, `tuple[A, ...]`."""
     from typing import get_args
 
     from pydantic import BaseModel
@@ -175,9 +176,9 @@ def _models(annotation: object) -> list[type[BaseModel]]:
 
 
 def _walk(root: type[BaseModel], location: Sequence[int | str]) -> tuple[list[type[BaseModel]], Any]:
-    """The models that may stand at `location`, and the field that leads there (None at the root).
+    """The models that are possible at `location`, and the field that leads there (None at the root).
 
-    Where pydantic names the member of a union that was chosen, only that one stands there.
+    If pydantic names the chosen member of a union, only that member is returned.
     """
     models: list[type[BaseModel]] = [root]
     field: Any = None
@@ -202,13 +203,13 @@ def _known_names(root: type[BaseModel], location: Sequence[int | str]) -> set[st
 
 
 def _tags(root: type[BaseModel], location: Sequence[int | str]) -> set[str]:
-    """The values of `type` that may stand at `location`."""
+    """The possible values of `type` at `location`."""
     models, _ = _walk(root, location)
     return {tag for model in models if (tag := _tag(model)) is not None}
 
 
 def _tag(model: type[BaseModel]) -> str | None:
-    """The value of `type` by which a member of a union is chosen."""
+    """The value of `type` that selects a member of a union."""
     field = _fields(model).get("type")
     return None if field is None else str(field.default)
 
@@ -221,7 +222,8 @@ def _hint(root: type[BaseModel], location: Sequence[int | str]) -> str | None:
 
 
 def _without_union_tags(location: Sequence[int | str], root: type[BaseModel]) -> tuple[int | str, ...]:
-    """pydantic puts the tag of a discriminated union into the path; the configuration has no such level."""
+    """Remove the tags of discriminated unions, which pydantic puts into the path; the configuration has no such
+    level."""
     result: list[int | str] = []
     for part in location:
         if part in _tags(root, result) and part not in _known_names(root, result):

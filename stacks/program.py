@@ -1,7 +1,6 @@
 """The program of every cluster: settings → assets → boot artifacts → machines → names → gates → checks → outputs.
 
-`declare` is the list of steps. What a step declares stands in `stacks.steps`, and what comes before machines in
-`stacks.base`.
+`declare` is the list of steps. `stacks.steps` has the steps, `stacks.base` what comes before machines.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from metal_ipi.stacks.stream import boot_artifacts
 
 
 def main() -> None:
-    """Declare the running stack's cluster, or hub. Raises SettingsError before any resource is registered."""
+    """Declare the running stack's cluster, pool or hub. Raises SettingsError before any resource is registered."""
     if is_hub(given()):
         from metal_ipi.stacks.hub.program import declare as declare_hub
         from metal_ipi.stacks.hub.settings import HUB
@@ -55,15 +54,15 @@ def main() -> None:
 
 
 def boot_spec(settings: Settings) -> BootSpec:
-    """What the cluster's machines boot. Reads the stream; raises StreamError."""
+    """What the cluster's machines boot. Reads the stream metadata; raises StreamError."""
     return BootSpec(
         artifacts=boot_artifacts(settings),
         architecture=settings.boot.architecture,
         platform_id=facility(settings).ignition_platform,
         installs=settings.boot.install is not None,
         consoles=settings.boot.consoles,
-        # RHCOS puts an installed system into FIPS mode at its first boot (openshift/os, 40rhcos-fips); a live system is
-        # in it from the start, or not at all (openshift/os#1332).
+        # RHCOS switches an installed system to FIPS mode at its first boot (openshift/os, 40rhcos-fips). A live system
+        # must start in FIPS mode; it cannot be switched later (openshift/os#1332).
         extra=(*settings.boot.kernel_arguments, *(("fips=1",) if settings.install.fips else ())),
     )
 
@@ -74,10 +73,10 @@ def declare(
     """Declare a cluster; returns the stack's outputs, by name.
 
     Args:
-        parent: what it belongs to; None: the stack.
-        whole: the settings of the facility, where pools of workers are in other stacks; None: there are none.
+        parent: the parent of all resources; None: the stack.
+        whole: the settings of the facility, if pools of workers are in other stacks; None: there are none.
     """
-    # Operators are for the nodes of all stacks.
+    # Operators run on the nodes of all stacks.
     operators = day_two.operators(whole or settings, facility(whole or settings))
     base = prepared(settings, boot, parent)
     files = BootFiles(base, base.assets.bootstrap)
@@ -128,8 +127,8 @@ def declare(
         workers_installed = steps.installation(base, files, "worker-installation", workers, credentials, after=lent)
         worker_checks = steps.pool_checks(base, "worker-checks", workers, workers_installed, bootstrap)
 
-    # A worker may be installed only when the bootstrap machine has given its server back, and a control plane machine
-    # may be added to a cluster that is formed.
+    # A worker may be installed only after the bootstrap machine has given its server back. A control plane machine may
+    # be added to a cluster that is formed.
     installed = [
         pool.installed for pool in (control_plane_installed, arbiter_installed, workers_installed) if pool is not None
     ]

@@ -1,7 +1,7 @@
-"""What no change may delete or replace, unless the setting `protect` is false.
+"""Protects resources from deletion and replacement, unless the setting `protect` is false.
 
-A machine that runs from memory is ordered again as long as there is no cluster (`components.install.stage`): then it is
-not protected from the second run on. The engine takes protection and machine away in one run.
+A machine that runs from memory is ordered again as long as there is no cluster (`components.install.stage`), so from
+the second run on it is not protected until then. The engine can remove protection and machine in one run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MACHINES = frozenset(
 
 
 def protection(settings: Settings, nodes: Nodes, reached: Stage) -> list[pulumi.ResourceTransformation] | None:
-    """What protects all that is declared below it and is lost for good; None where the settings protect nothing."""
+    """Transformations that protect irreplaceable resources; None if the settings protect nothing."""
     if not settings.protects:
         return None
     ordered_again = reached.resumed and not settings.boot.install
@@ -36,7 +36,7 @@ def protection(settings: Settings, nodes: Nodes, reached: Stage) -> list[pulumi.
 
 
 def _transformation(control_plane: AbstractSet[str]) -> pulumi.ResourceTransformation:
-    """Protects keys, project, reserved addresses, and machines of these host names."""
+    """Protect keys, project, reserved addresses, and the machines with these host names."""
 
     def protected(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         is_etcds = args.type_ in _MACHINES and args.props.get("hostname") in control_plane

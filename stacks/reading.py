@@ -1,6 +1,6 @@
-"""How the settings of a stack are read and checked, whatever it is a stack of.
+"""Reads and checks the settings of a stack of any kind.
 
-Every `metal-ipi:` key of the stack's configuration is read at once and validated without touching disk or network. All
+All `metal-ipi:` keys of the stack's configuration are read at once, and validated without disk or network access. All
 problems are raised as one SettingsError. Keys are camelCase, as is usual in stack files.
 """
 
@@ -24,7 +24,7 @@ Tree = dict[str, Any]
 
 
 def given() -> dict[str, str]:
-    """The running stack's configuration: name → value, every value a text, objects as JSON."""
+    """The running stack's configuration: name → value. All values are texts; objects are JSON."""
     values = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
     return {key.partition(":")[2]: value for key, value in values.items() if key.startswith(f"{NAMESPACE}:")}
 
@@ -38,22 +38,22 @@ class Kind(Generic[Model]):
     """A kind of stack."""
 
     model: type[Model]
-    """Its settings, which have `rehearsal` among them."""
+    """The model of its settings. It has a field `rehearsal`."""
     needed: Sequence[Needed]
-    """What a real change needs and a rehearsal does not."""
+    """Settings that are required except in a rehearsal."""
     conflicts: Callable[[Model], Iterable[Problem]]
-    """What cannot go together."""
+    """Finds settings that contradict each other."""
     current: Callable[[Tree], tuple[Tree, Sequence[str]]] = _as_it_is
-    """From a tree of an earlier version to one of this, and a warning for each change."""
+    """Converts a tree of an earlier version to this version; also returns a warning for each change."""
 
     def load(self) -> Model:
         """Read and validate the running stack's configuration. Raises SettingsError; registers no resource."""
         return self.of_tree(self.tree(given()))
 
     def of_tree(self, tree: Tree) -> Model:
-        """Validate settings that stand elsewhere, by their names in a stack file. Raises SettingsError, as `load` does.
+        """Validate settings from another place, with their names in a stack file. Raises SettingsError, as `load` does.
 
-        Warns of settings that an earlier version took.
+        Logs a warning for each outdated setting.
         """
         settings = self.validated(tree, pulumi.get_stack())
         _refuse_rehearsed(tree)
@@ -62,21 +62,22 @@ class Kind(Generic[Model]):
         return settings
 
     def parse(self, values: dict[str, str], stack: str) -> Model:
-        """Validate configuration values as the engine hands them over. Raises SettingsError."""
+        """Validate configuration values as the engine passes them. Raises SettingsError."""
         return self.validated(self.tree(values), stack)
 
     def tree(self, values: dict[str, str]) -> Tree:
         """Configuration values as one tree, not validated."""
         tree: Tree = {}
         for key, value in values.items():
-            if value in ("", "{}"):  # the defaults in Pulumi.yaml, which mean: not set
+            if value in ("", "{}"):  # the defaults in Pulumi.yaml, which stand for «not set»
                 continue
             field = next((info for info in self.model.model_fields.values() if info.alias == key), None)
             tree[key] = value if field is None or field.annotation is str else of_json(value)
         return tree
 
     def validated(self, tree: Tree, stack: str) -> Model:
-        """The same wherever no program runs: warns of nothing, and takes a rehearsal."""
+        """Validate a tree without a running program: logs no warnings, and accepts a rehearsal. Raises
+        SettingsError."""
         if found := problems_of(unfit(tree)):
             raise SettingsError(stack, sorted(found, key=lambda problem: problem.path))
         tree, _ = self.current(tree)
@@ -93,7 +94,7 @@ class Kind(Generic[Model]):
         raise SettingsError(stack, sorted(unique.values(), key=lambda problem: problem.path))
 
     def _incomplete(self, tree: Tree) -> list[Problem]:
-        """Only a rehearsal may leave out secrets and what only the facility knows."""
+        """Required settings that are missing. Only a rehearsal may leave them out."""
         return [
             Problem(
                 path=f"{NAMESPACE}:{each.path}",
@@ -109,12 +110,12 @@ class Kind(Generic[Model]):
 
 
 def _is_rehearsed(tree: Tree) -> bool:
-    """Whether it is an offline preview: missing secrets are stood in for."""
+    """Whether it is an offline preview, in which placeholders replace missing secrets."""
     return tree.get("rehearsal") is True
 
 
 def _refuse_rehearsed(tree: Tree) -> None:
-    """Raises SettingsError where a rehearsal would change something."""
+    """Raise SettingsError if a rehearsal would change something."""
     if _is_rehearsed(tree) and not pulumi.runtime.is_dry_run():
         problem = Problem(
             path=f"{NAMESPACE}:rehearsal",

@@ -1,10 +1,10 @@
-"""What of a cluster that stands the settings may not change: the size of its control plane, but for growth from three,
-and the addresses that OpenShift's platform keeps.
+"""Settings that may not change once the cluster is installed: the size of its control plane, except growth from three
+machines on, and the addresses that OpenShift's platform announces.
 
-Up: etcd's operator takes in the member of each control plane node that joins, also where there are no Machine objects,
-as on platform none (openshift/cluster-etcd-operator, pkg/operator/clustermembercontroller: getEtcdPeerURLToAdd). From
-one: the topology is written down when the cluster is installed, and operators go by it (openshift/installer,
-pkg/asset/manifests/topologies.go). Down: only Machine objects have that operator take a member out
+Growth: etcd's operator adds the member of each control plane node that joins, also without Machine objects, as on
+platform none (openshift/cluster-etcd-operator, pkg/operator/clustermembercontroller: getEtcdPeerURLToAdd). From one
+machine: the topology is set at installation, and operators follow it (openshift/installer,
+pkg/asset/manifests/topologies.go). Shrinking: that operator removes a member only with Machine objects
 (pkg/operator/clustermemberremovalcontroller).
 """
 
@@ -22,11 +22,11 @@ from metal_ipi.stacks.settings import Settings
 
 
 def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[str]) -> Found:
-    """What is wrong with the number, and with the addresses of API and ingress.
+    """Find forbidden changes of the control plane's size, and of the addresses of API and ingress.
 
     Args:
-        begun: the install-config.yaml that the cluster was installed with.
-        machines: those that are there, by short host name.
+        begun: the install-config.yaml with which the cluster was installed.
+        machines: the machines in the state, by short host name.
     """
     yield from _addresses(settings, begun)
     count = settings.control_plane.count
@@ -60,13 +60,13 @@ def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[
 
 
 def takes_pods(begun: Mapping[str, Any]) -> bool:
-    """Whether the control plane takes pods: it does where the cluster was installed without workers, and stays so
+    """Whether the control plane runs pods. It does if the cluster was installed without workers, and that stays so
     (openshift/installer, pkg/asset/manifests/scheduler.go)."""
     return not any(pool.get("replicas") for pool in begun.get("compute") or ())
 
 
 def _addresses(settings: Settings, begun: Mapping[str, Any]) -> Found:
-    """OpenShift's platform, and the addresses that it keeps, are those of the installation."""
+    """OpenShift's platform, and the addresses that it announces, cannot change after the installation."""
     vips: Mapping[str, Any] = (begun.get("platform") or {}).get("baremetal") or {}
     was = tuple(", ".join(vips.get(name) or ()) for name in ("apiVIPs", "ingressVIPs"))
     for name, before, now in zip(

@@ -1,4 +1,4 @@
-"""From settings to MetalLB: which machines announce which addresses to whom."""
+"""From settings to MetalLB: the machines that announce service addresses, and their peers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from metal_ipi.stacks.settings import Settings
 
 
 def announcing_role(settings: Settings) -> Role | None:
-    """The machines that announce service addresses over BGP: those that run the services; None where none does. MetalLB
-    is declared by the cluster's own stack, so a pool's do not."""
+    """The role of machines that announce service addresses over BGP: those that run the services. None if no machine
+    does.
+
+    None also in a pool's stack, because MetalLB belongs to the cluster's own stack.
+    """
     if not isinstance(settings.service_addresses, MetalLbBgp) or settings.pool is not None:
         return None
     return "worker" if settings.workers.count else "control-plane"
@@ -33,9 +36,9 @@ def service_addresses(
     cluster: pulumi.Resource,
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[dict[str, list[str]]] | None:
-    """Declare MetalLB; the addresses of each pool, None where nothing of ours keeps any.
+    """Declare MetalLB; returns the addresses of each pool, or None if the stack does not install MetalLB.
 
-    `announcing` are the machines of `announcing_role`; `cluster` is what lasts as long as it does.
+    `announcing` are the machines of `announcing_role`; `cluster` is a resource that lives as long as the cluster.
     """
     section = settings.service_addresses
     if not isinstance(section, MetalLbBgp | MetalLbL2):

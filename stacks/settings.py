@@ -1,4 +1,4 @@
-"""The settings of a cluster's stack, read and checked. The tree itself is `stacks.model`."""
+"""Reads and checks the settings of a cluster's stack. `stacks.model` has the tree itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from metal_ipi.stacks.reading import Kind
 
 __all__ = ["NEEDED", "OKD_PULL_SECRET", "Settings", "SettingsError", "load", "of_tree", "parse"]
 
-# The publicly known pull secret that OKD's documentation gives: it opens nothing, the installer only wants one.
+# The publicly known pull secret from OKD's documentation. It gives no access; the installer only requires that there is
+# one.
 OKD_PULL_SECRET = '{"auths":{"fake":{"auth":"aWQ6cGFzcwo="}}}'  # noqa: S105
 
 _OF_TYPES = (
@@ -24,7 +25,7 @@ _OF_TYPES = (
     ("artifacts", ("ssh",), ("host", "user", "hostKey", "privateKey", "baseUrl")),
     ("artifacts", ("s3",), ("accessKeyId", "secretAccessKey")),
 )
-"""Section, and what is needed in it where it is of one of these types."""
+"""(section, types, keys): keys that the section needs if it has one of these types."""
 NEEDED: Sequence[Needed] = (
     *(
         replace(each, when=lambda tree, each=each, kind=kind: _is(tree, "platform", kind) and each.when(tree))
@@ -44,16 +45,16 @@ NEEDED: Sequence[Needed] = (
     Needed(path="boot.streamFile", when=lambda tree: not at(tree, "boot.streamUrl")),
     Needed(path="install.pullSecret", when=lambda tree: at(tree, "install.distribution") != "okd"),
 )
-"""What a real change needs and a rehearsal does not."""
+"""Settings that are required except in a rehearsal."""
 
 
 def _is(tree: Tree, section: str, *types: str) -> bool:
-    """Whether a section is of one of these types."""
+    """Whether a section has one of these types."""
     return at(tree, f"{section}.type") in types
 
 
 CLUSTER = Kind(model=Settings, needed=NEEDED, conflicts=conflicts, current=current)
-"""What a cluster's stack is."""
+"""The kind of stack of a cluster."""
 
 
 def load() -> Settings:
@@ -62,10 +63,11 @@ def load() -> Settings:
 
 
 def of_tree(tree: Tree) -> Settings:
-    """Validate settings that stand elsewhere, by their names in a stack file. Raises SettingsError, as `load` does."""
+    """Validate settings from another place, with their names in a stack file. Raises SettingsError, as `load` does."""
     return CLUSTER.of_tree(dict(tree))
 
 
 def parse(values: dict[str, str], stack: str) -> Settings:
-    """Validate configuration values as the engine hands them over: every value a string, objects as JSON."""
+    """Validate configuration values as the engine passes them: every value a string, objects as JSON. Raises
+    SettingsError."""
     return CLUSTER.parse(values, stack)

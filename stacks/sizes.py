@@ -2,7 +2,7 @@
 
 Sources: openshift/installer's PR 9154 and openshift-docs' 85895 (four and five); openshift/enhancements,
 arbiter-clusters.md, and in openshift/installer pkg/types/validation/installconfig.go (validateArbiter) and
-pkg/asset/manifests/topologies.go (two with an arbiter); openshift/api, features/features.go (since when).
+pkg/asset/manifests/topologies.go (two with an arbiter); openshift/api, features/features.go (first release of each).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from metal_ipi.stacks.problems import Found
 
 _PAIR = 2
 _EVERY_RELEASES, _MORE_SINCE = 3, 18
-"""The largest control plane of all releases, and the first 4.x that has larger ones."""
+"""The largest control plane that all releases support, and the first 4.x that supports larger ones."""
 _ARBITER_PREVIEWED, _ARBITER_SINCE = 19, 20
-"""The first 4.x that has arbiters by a feature gate, and the first that has them without."""
+"""The first 4.x that supports arbiters with a feature gate, and the first that supports them without."""
 _GATE = "HighlyAvailableArbiter"
 
 
 def conflicts(settings: Settings) -> Found:
-    """What no release, or not this one, has."""
+    """Sizes that no release supports, or not this release."""
     count, release = settings.control_plane.count, settings.openshift_version
     if count > _EVERY_RELEASES and settings.minor < _MORE_SINCE:
         yield (

@@ -1,4 +1,4 @@
-"""The steps of the program, each of which declares one thing from the settings and from what was declared before."""
+"""The steps of the program. Each declares one thing, from the settings and from what was declared before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from metal_ipi.stacks.installers import BOOTSTRAP_IGNITION
 from metal_ipi.stacks.service_addresses import announcing_role
 
 _BEFORE_GROWTH = 3
-"""A control plane that has more machines may have had fewer before."""
+"""A control plane with more machines than this may have been enlarged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ def ordered_pool(base: Base, files: BootFiles, role: Role, name: str, nodes: tup
             boots=boot.machines,
             announces=serves_over_bgp or role == announcing_role(base.settings),
             active_timeout=base.settings.timeouts.machines_active,
-            # What is installed to disk follows by being installed again: no machine is given up for that.
+            # A machine that is installed to disk is not replaced: it is installed again.
             disposable=base.stage.disposable and files.installers is None,
         ),
         base.components,
@@ -67,11 +67,11 @@ def ordered_pool(base: Base, files: BootFiles, role: Role, name: str, nodes: tup
 
 
 def bootstrap_machine(base: Base, files: BootFiles, workers: Mapping[Node, LastingMachine]) -> dict[Node, Machine]:
-    """The bootstrap machine; nothing where the only machine bootstraps itself."""
+    """Declare the bootstrap machine; empty if the only machine bootstraps itself."""
     if base.site.in_place:
         return {}
     node, lent = base.nodes.bootstrap, base.site.lent
-    # A server is claimed while it is off, and lent only then: from there on all that runs on it is ours.
+    # A server is claimed while it is off, and lent only after that. So everything that runs on it from then on is ours.
     claimed = [workers[lent].resource] if lent else []
     machine = base.platform.ephemeral_machine(
         node.hostname,
@@ -94,7 +94,7 @@ def cluster_dns(
     workers: OrderedPool,
     bootstrap: Mapping[Node, Machine],
 ) -> ClusterDns:
-    """Declare the cluster's names."""
+    """Declare the cluster's DNS names."""
     settings = base.settings
     machines: Mapping[Node, Machine] = {**control_plane.machines, **arbiters, **workers.machines, **bootstrap}
     ipv6 = {node: machine.ipv6 for node, machine in machines.items()}
@@ -127,7 +127,7 @@ def installation(
     *,
     after: Mapping[Node, Sequence[pulumi.Resource]],
 ) -> PoolInstallation | None:
-    """What installs a pool's machines to disk; None where they run from memory."""
+    """Declare the installation of a pool's machines to disk; None if they run from memory."""
     if files.installers is None:
         return None
     expected = checks.expectations(base.settings, base.boot, pool.pool, pool.boot.prepared)
@@ -144,7 +144,7 @@ def installation(
 def pool_checks(
     base: Base, name: str, pool: OrderedPool, installation: PoolInstallation | None, bootstrap: Mapping[Node, Machine]
 ) -> PoolChecks:
-    """Declare what sees that the nodes of a pool are what they should be."""
+    """Declare the checks that the nodes of a pool are what they should be."""
     runs = installation.generations if installation else None
     return PoolChecks(
         name,
@@ -153,7 +153,7 @@ def pool_checks(
             access=base.access,
             expectations=checks.expectations(base.settings, base.boot, pool.pool, pool.boot.prepared, runs),
             timeout=checks.until_reachable(base.settings, pool.pool.role),
-            # Nodes configure themselves from the bootstrap machine: where it cannot be had, nobody waits for them.
+            # Nodes get their configuration from the bootstrap machine: if it cannot be made, do not wait for them.
             after=[
                 *(installation.installed if installation else ()),
                 *(machine.resource for machine in bootstrap.values()),
@@ -170,7 +170,10 @@ def bootstrap_gates(
     dns: ClusterDns,
     checked: PoolChecks,
 ) -> pulumi.Resource:
-    """The gate behind which there is a cluster. `etcd`: the machines that it needs, control plane and arbiter."""
+    """Declare the gates until bootstrap is complete; returns the last one.
+
+    `etcd` are the machines that the cluster needs: control plane and arbiter.
+    """
     timeouts = base.settings.timeouts
     return BootstrapGates(
         assets.BOOTSTRAP,
@@ -201,9 +204,10 @@ def machine_config_gate(
     checked: PoolChecks,
     installation: PoolInstallation | None,
 ) -> Gate:
-    """Declare the gate behind which the control plane lets nobody but the cluster have machine configuration.
+    """Declare the gate after which the control plane gives machine configuration only to the cluster's machines.
 
-    Of a cluster that stands, a control plane machine that joins is let in by the others, before it can be reached.
+    In a running cluster the gate does not wait for the control plane to be reachable: a control plane machine that
+    joins needs its configuration from the others before it can be reached.
     """
     reachable = [] if base.stage.formed else [checked.reachable]
     return machine_config_access.gate(
@@ -226,7 +230,7 @@ def bootstrap_removal(
     *,
     after: Sequence[pulumi.Resource],
 ) -> BootstrapRemoval | None:
-    """The end of the bootstrap machine; None where there is none."""
+    """Declare the removal of the bootstrap machine; None if there is none."""
     for machine in bootstrap.values():
         return BootstrapRemoval(
             "bootstrap-removal",
@@ -253,7 +257,7 @@ def nodes_ready(
     gives_up_with: Sequence[str],
     after: Sequence[pulumi.Resource],
 ) -> Gate:
-    """Declare the gate behind which all of these machines' nodes are ready."""
+    """Declare the gate that waits until the nodes of all these machines are ready."""
     return Gate(
         "nodes-ready",
         GateArgs(
@@ -280,12 +284,12 @@ def completion_gates(
     joining: Sequence[pulumi.Resource],
     alone: Sequence[pulumi.Resource],
 ) -> tuple[Gate, Gate]:
-    """Declare the gates behind which all nodes are ready and, after `alone` too, the cluster version is available."""
+    """Declare two gates: all nodes are ready; and, also after `alone`, the cluster version is available."""
     timeouts = base.settings.timeouts
     workers = [worker_checks.reachable_gate] if worker_checks else []
     members = len(base.nodes.etcd)
-    # From bootstrap's end the API is the control plane's: nodes join while others are checked and the bootstrap machine
-    # goes.
+    # Once bootstrap is complete the control plane serves the API. So nodes can join while others are checked, and while
+    # the bootstrap machine is removed.
     etcd = members if members > _BEFORE_GROWTH or base.nodes.arbiters else None
     ready = nodes_ready(base, machines, credentials, etcd_members=etcd, gives_up_with=workers, after=joining)
     complete = Gate(

@@ -1,4 +1,4 @@
-"""Gets the stream metadata that the settings name: the one read of the outside before resources are declared."""
+"""Gets the stream metadata that the settings refer to: the only network access before resources are declared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REHEARSAL_URL = "https://rehearsal.invalid/boot"
 
 
 def boot_artifacts(settings: Settings) -> PxeArtifacts:
-    """What the stack's stream names to boot and to install. Raises StreamError naming the setting to look at."""
+    """The artifacts of the stack's stream, to boot and to install. Raises StreamError with the setting to look at."""
     boot = settings.boot
     if boot.stream_file is not None:
         path = PROJECT / boot.stream_file
@@ -32,7 +32,8 @@ def boot_artifacts(settings: Settings) -> PxeArtifacts:
 
 
 def _fetch(url: str, authorities: Sequence[str]) -> str:
-    """The document; its server may be the boot server, with a certificate of an authority of its own."""
+    """Fetch the document. Its server may be the boot server, with a certificate from a private certificate
+    authority."""
     import httpx
 
     trust = httpx.create_ssl_context()

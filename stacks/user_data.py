@@ -1,4 +1,4 @@
-"""What each machine is given when it is ordered: its name, who may log in, where the rest is, how it serves the API."""
+"""The userdata of each machine: its name, SSH keys, the URLs of the rest, and how it serves and announces the API."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from metal_ipi.stacks.sections.api_address import KubeVip
 
 
 class UserData:
-    """The userdata of one cluster's machines, and the identities that they fetch."""
+    """The userdata of a cluster's machines, and the identities (SSH host keys) that they fetch."""
 
     def __init__(self, base: Base) -> None:
         self._base, self._settings = base, base.settings
-        # Userdata is readable by whoever reaches the metadata service; where there is none, identities are part of it.
+        # Everyone who reaches the metadata service can read userdata. Without one, identities are part of the machine's
+        # config.
         self._identities = self._upload_identities() if base.platform.delivers_user_data else None
 
     def of_pool(
@@ -35,12 +36,15 @@ class UserData:
         ingress: KubeVip | None,
         routes: bool,
     ) -> dict[Node, pulumi.Output[str]]:
-        """The userdata of machines that run from memory. The state has it twice for each, so it is small: what they
-        have in common is uploaded, and stays, for they fetch it at every boot. Arguments as for `of`."""
+        """The userdata of machines that run from memory.
+
+        The state contains it twice for each machine, so it is kept small: what all of them share is uploaded, and stays
+        there, because they fetch it at every boot. Arguments as for `of`.
+        """
         identities = self._identities
         assert identities is not None, "userdata is delivered"
         common = self._pointer(None, source, serves=serves, ingress=ingress, routes=routes)
-        # Machines that are there keep their userdata, which has the hash: another text is another file beside it.
+        # Existing machines keep their userdata, which contains the hash. So a changed text is uploaded as another file.
         name = common.apply(lambda text: f"{pool}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.ign")
         files = pulumi.Output.all(name, common).apply(lambda found: {str(found[0]): found[1]})
         args = ArtifactsArgs(files=files, path_seed=self._base.keys.host_key_seed, keeps=True)
@@ -52,8 +56,11 @@ class UserData:
         return {node: self._own(node, shared, of_one(identities, node.hostname)) for node in nodes}
 
     def _common(self, url: str, boot_url: str, digest: str) -> ignition.Source:
-        """Where the machines of a pool fetch what they have in common. It tells them which authority to trust, so where
-        one is needed they fetch it without: it holds no secret, and they know its hash."""
+        """Where the machines of a pool fetch what they share.
+
+        The shared config contains the certificate authority of the boot server. With a private authority the machines
+        fetch it by plain http: it contains no secret, and they know its hash.
+        """
         without = self._settings.artifacts.authorities and boot_url.startswith("http:")
         return ignition.Source(url=boot_url if without else url, hash=digest)
 
@@ -86,15 +93,15 @@ class UserData:
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
         masked: Sequence[str] = (),
     ) -> pulumi.Output[str]:
-        """A machine's userdata, all in one.
+        """A machine's complete userdata.
 
         Args:
-            source: where the rest of its configuration is; None where that is on the machine already.
-            serves: it has an API server and a machine config server.
-            bootstraps: it forms the cluster, in its live system.
-            ingress: how it announces the address of ingress; None where it does not.
-            routes: it announces service addresses over BGP.
-            network: what its system is told of the platform's networks.
+            source: the place of the rest of its configuration; None if that is on the machine already.
+            serves: whether it has an API server and a machine config server.
+            bootstraps: whether its live system forms the cluster.
+            ingress: how it announces the address of ingress; None if it does not.
+            routes: whether it announces service addresses over BGP.
+            network: files that configure the platform's networks.
             masked: units of `source` that must never start.
         """
         return self._pointer(
@@ -120,7 +127,7 @@ class UserData:
         network: pulumi.Output[list[ignition.NodeFile]] | None = None,
         masked: Sequence[str] = (),
     ) -> pulumi.Output[str]:
-        """As `of`; without what is a machine's own where `node` is None."""
+        """Like `of`. If `node` is None, without everything that belongs to a single machine."""
         api = self._settings.api_address
         announces = serves and isinstance(api, KubeVip)
         routes = routes or (announces and isinstance(api, KubeVip) and api.mode == "bgp")
@@ -147,7 +154,8 @@ class UserData:
             if ingress is not None:
                 files += kube_vip.files(self._kube_vip(ingress, str(ingress_address), "ingress"))
                 units.append(kube_vip.unit("ingress"))
-            # Whom to trust is said where something is fetched from the boot server: the machine config server is none.
+            # The boot server's authorities are needed only if something is fetched from it by https; the machine config
+            # server is verified by the installer's authority.
             served = [source for source in merge if source.hash is not None and source.url.startswith("https:")]
             trusted = self._settings.artifacts.authorities if served or node is None else ()
             private = [ignition.data_url(each) for each in trusted]
@@ -162,7 +170,7 @@ class UserData:
                 masked=masked,
             )
 
-        # Only pointers, but whoever knows where they point can fetch what is there: it is secret, as its parts are.
+        # It contains only pointers, but whoever knows their targets can fetch them. So it is secret, like its parts.
         return pulumi.Output.all(
             source,
             None if self._identities is None or node is None else of_one(self._identities, node.hostname),
@@ -175,9 +183,9 @@ class UserData:
         ).apply(render)
 
     def _upload_identities(self) -> pulumi.Output[dict[str, ignition.Source]]:
-        """Every node's SSH host key, as Ignition to merge: secret, so it is uploaded and not part of userdata.
+        """Upload every node's SSH host key, as Ignition to merge. It is secret, so it is not part of userdata.
 
-        A node knows its own file's name from its userdata, and must not guess another node's.
+        A node learns the name of its own file from its userdata, and must not be able to guess another node's.
         """
         nodes, seed = self._base.nodes.all, self._base.keys.host_key_seed
 
@@ -208,7 +216,7 @@ class UserData:
 def nearly_the_same(
     texts: pulumi.Output[Mapping[str, str]], seed: pulumi.Output[str], *, ephemeral: bool = False
 ) -> ArtifactsArgs:
-    """Arguments for files that differ by a few words: the state has one of them, and the words of the others."""
+    """Arguments for files that differ in a few words: the state contains one of them, and the words of the others."""
     told = pulumi.Output.secret(texts).apply(alike)
     return ArtifactsArgs(
         files=told.apply(lambda found: found[0]),
@@ -220,14 +228,14 @@ def nearly_the_same(
 
 
 def sources(uploaded: Artifacts) -> pulumi.Output[dict[str, ignition.Source]]:
-    """Where each file is."""
+    """The place and hash of each file."""
     return pulumi.Output.all(uploaded.url, uploaded.hashes).apply(
         lambda found: {name: ignition.Source(url=f"{found[0]}/{name}", hash=each) for name, each in found[1].items()}
     )
 
 
 def of_one(each: pulumi.Output[dict[str, ignition.Source]], name: str) -> pulumi.Output[ignition.Source]:
-    """One of many. `Output.all` makes Outputs of all that is in what it is given: for each machine only its own."""
+    """One entry. `Output.all` wraps everything in its arguments, so each machine gets only its own entry."""
     return each.apply(lambda found: found[name])
 
 

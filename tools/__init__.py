@@ -1,7 +1,7 @@
-"""The driver behind `make`: finds or builds the engine, starts the lab where a stack wants it, runs the program.
+"""The program behind `make`: finds or builds the engine, starts the lab if the stack needs it, and runs the stack.
 
     python -m tools setup|up|down|preview|refresh|output --stack NAME
 
-Two processes take part in a run. The outer one (`commands.py`) sets things up and starts the inner one (`inner.py`) in
+Each run has two processes. The outer one (`commands.py`) sets things up and starts the inner one (`inner.py`) in
 the lab's namespaces and a PID namespace of its own, so that engine and plug-ins die with it.
 """

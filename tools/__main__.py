@@ -1,4 +1,5 @@
-"""The command line; see the package's docstring. The inner half is imported where it is asked for: it loads the SDK."""
+"""The command line; see the package's docstring. The inner process is imported only when needed, because it loads
+Pulumi's SDK."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def _arguments() -> argparse.Namespace:
     overview = commands.add_parser("fleet", help="write a page and a picture of all clusters")
     overview.add_argument("--hub", action="append", default=[], metavar="NAME=KUBECONFIG", help="a hub to ask")
     overview.add_argument("--target", type=Path, help="the directory to write to (default: .state/fleet)")
-    # The inner halves of a run: containment.py and session.py say why.
+    # The commands of the inner process; containment.py and session.py explain them.
     with_engine = argparse.ArgumentParser(add_help=False)
     with_engine.add_argument("--engine", required=True)
     with_engine.add_argument("--engine-version", required=True)
@@ -63,7 +64,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run one command; returns its exit status."""
+    """Runs one command; returns its exit status."""
     arguments = _arguments()
     try:
         if arguments.command == "contain":
@@ -100,7 +101,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        return 141  # whoever read what we print has gone, as after `... | head`
+        return 141  # the reader of our output has closed it, as in `... | head`
     return 0
 
 
@@ -109,5 +110,5 @@ if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BrokenPipeError):
             stream.flush()
-    # Threads of the Automation API may still wait for an engine that was killed: they must not keep us.
+    # Threads of the Automation API may still wait for an engine that was killed. They must not delay our end.
     os._exit(status)

@@ -1,5 +1,5 @@
-"""The Automation API, bent where it has to be: the engine we found is the one it runs, we can reach its process, and
-what costs time and serves nobody is left out."""
+"""Adapts Pulumi's Automation API: it runs the engine that we found, lets us signal the engine's process, and skips
+expensive steps whose results nobody uses."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from tools.state import Deployment
 Program = Callable[[], object]
 _OURS = "metal_ipi"
 _DECLARING = tuple(f"{ROOT}/metal_ipi/{room}/" for room in ("stacks", "components"))
-"""Where resources are declared; `metal_ipi.provider.types` only names them."""
+"""The folders whose code declares resources; `metal_ipi.provider.types` only defines their classes."""
 
 
 class EngineCommand(PulumiCommand):
-    """Runs the engine with exactly the environment it was given, in a session of its own."""
+    """Runs the engine with exactly the given environment, in its own session."""
 
     def __init__(self, engine: Engine, env: Mapping[str, str]) -> None:
-        # The base class would run `pulumi version` to learn what is known here already.
+        # The base class would run `pulumi version`, but the version is known already.
         self.command = str(engine.path)
         self.version = VersionInfo.parse(engine.version)
         self.last_status = 0
@@ -50,13 +50,13 @@ class EngineCommand(PulumiCommand):
         self._process: subprocess.Popen[str] | None = None
 
     def interrupt(self) -> None:
-        """Ask the running engine to cancel (once), or to stop at once (twice)."""
+        """Asks the running engine to cancel (first call), or to stop at once (second call)."""
         process = self._process
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the running engine and its plug-ins at once; where there is no PID namespace, nobody else does."""
+        """Kills the running engine and its plug-ins. Without a PID namespace, nothing else does that."""
         process = self._process
         if process is not None and process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
@@ -72,8 +72,8 @@ class EngineCommand(PulumiCommand):
         *,
         stdin: str | None = None,
     ) -> CommandResult:
-        """Run one command; raises CommandError when it fails. Output is read until the engine itself has ended:
-        plug-ins that outlived a killed engine may still hold the pipes."""
+        """Runs one command; raises CommandError if it fails. Stops reading the output when the engine itself has ended,
+        because plug-ins that survive a killed engine may keep the pipes open."""
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             cwd=cwd,
@@ -114,37 +114,37 @@ class EngineCommand(PulumiCommand):
         return result
 
     def text(self, args: list[str], cwd: Path, stdin: str | None = None) -> str:
-        """Run one command and return its standard output."""
+        """Runs one command and returns its standard output."""
         return self.run(args, str(cwd), {}, stdin=stdin).stdout
 
 
 def open_stack(layout: Layout, command: EngineCommand, program: Program) -> automation.Stack:
-    """Select the stack, or create it; the program is run in this process when an operation asks for it."""
+    """Selects or creates the stack. Operations run the program in this process."""
     name = project_name(layout)
     options = automation.LocalWorkspaceOptions(
         work_dir=str(layout.project), pulumi_command=command, pulumi_home=str(layout.home)
     )
     find = automation.select_stack if layout.exists else automation.create_stack
     stack = find(layout.stack, project_name=name, program=guarded(program, layout.log), opts=options)
-    # After every operation the engine would be asked for outputs, twice, and for the history: 0.8 s. Outputs come with
-    # the events (`Progress`), and nobody looks at the history.
+    # After every operation, the Automation API would ask the engine twice for the outputs, and once for the history,
+    # which takes 0.8 s. We get the outputs from the events (`Progress`), and do not need the history.
     stack.outputs = _no_outputs
     stack.info = _no_history
     return stack
 
 
 def _no_outputs() -> automation.OutputMap:
-    """Takes the place of a stack's `outputs`."""
+    """Replaces a stack's `outputs`."""
     return {}
 
 
 def _no_history(show_secrets: bool = True) -> automation.UpdateSummary:
-    """Takes the place of a stack's `info`."""
+    """Replaces a stack's `info`."""
     return automation.UpdateSummary("", datetime.now(UTC), "", {}, {}, "")
 
 
 def project_name(layout: Layout) -> str:
-    """The project's name, as Pulumi.yaml says it."""
+    """The project's name, from Pulumi.yaml."""
     for line in (layout.project / "Pulumi.yaml").read_text().splitlines():
         if line.startswith("name:"):
             return line.partition(":")[2].strip().strip("'\"")
@@ -152,7 +152,7 @@ def project_name(layout: Layout) -> str:
 
 
 def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
-    """The program, so that its failure reads as a message; the traceback goes to a file."""
+    """Wraps the program: an error becomes a message, and its traceback goes to a file."""
 
     async def run() -> None:
         _spare_time()
@@ -165,20 +165,22 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
             if type(error).__module__.partition(".")[0] == _OURS:
                 raise pulumi.RunError(str(error)) from error
             raise pulumi.RunError(f"{type(error).__name__}: {error}\n(the full story is in {log})") from error
-        # Let the registrations begin, or the SDK's runtime sees none, and waits for outputs instead: it then walks over
-        # all that are pending each time one is there, which took longer than all else in a preview of 100 workers.
+        # Lets the registrations begin. If the SDK's runtime sees none, it waits for outputs instead and walks over all
+        # pending ones each time one is done; that took longer than everything else in a preview of 100 workers.
         await asyncio.sleep(0)
 
     return run
 
 
 def _spare_time() -> None:
-    """Leave out what costs a third of a preview of 100 workers, and a sixth of its state, and serves nobody.
+    """Skips work that nobody uses. It takes a third of the time of a preview of 100 workers, and a sixth of the size of
+    its state.
 
-    - Several times for each resource the SDK tells the engine what it does, and waits for an answer each time; the
-      engine drops it, for our commands have no `--debug`.
-    - Garbage is looked for after each 700 new objects, among all that the program holds until its end anyway.
-    - With each resource the state keeps the whole stack of calls that declared it, and is written at every step.
+    - For each resource the SDK sends several debug messages to the engine and waits for each answer. The engine drops
+      them, because our commands do not use `--debug`.
+    - The garbage collector searches all objects after each 700 new ones, but the program keeps nearly all objects until
+      its end.
+    - For each resource the state stores the complete call stack of its declaration. The state is written at every step.
     """
     pulumi.log.debug = _unheard
     resource._get_stack_trace = _declared_at  # pyright: ignore[reportPrivateUsage]
@@ -186,7 +188,7 @@ def _spare_time() -> None:
 
 
 def _declared_at() -> StackTrace:
-    """Where a resource is declared: the innermost line of ours."""
+    """The innermost line of our code that declares the resource."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and not frame.f_code.co_filename.startswith(_DECLARING):
         frame = frame.f_back
@@ -197,41 +199,42 @@ def _declared_at() -> StackTrace:
 
 
 def _unheard(*message: object, **about: object) -> None:
-    """Takes the place of `pulumi.log.debug`."""
+    """Replaces `pulumi.log.debug`."""
 
 
 def export(layout: Layout, command: EngineCommand) -> Deployment:
-    """The state, secrets still encrypted; the Automation API's own export decrypts them."""
+    """Returns the state with encrypted secrets. The Automation API's own export decrypts them."""
     text = command.text(["stack", "export", "--stack", layout.stack], layout.project)
     return Deployment(document=cast("dict[str, Any]", json.loads(text)))
 
 
 def import_(layout: Layout, command: EngineCommand, document: dict[str, Any]) -> None:
-    """Replace the state."""
+    """Replaces the state."""
     command.text(["stack", "import", "--stack", layout.stack], layout.project, stdin=json.dumps(document))
 
 
 def locks(layout: Layout) -> list[Path]:
-    """The lock files of the backend: an engine that was killed leaves its own."""
+    """The lock files of the backend. A killed engine leaves its lock file behind."""
     return sorted((layout.backend / ".pulumi" / "locks").glob(f"**/{layout.stack}/*.json"))
 
 
 def mend_backend(layout: Layout) -> None:
-    """Remove what a killed engine wrote half: temporary files, and side files that would keep the state from loading.
+    """Removes incomplete files of a killed engine: temporary files, and attribute files that would prevent the state
+    from loading.
 
-    Only while holding the stack's lock. The state itself is replaced atomically. Other stacks of the facility may be at
-    work in the same backend.
+    Call this only while holding the stack's lock. The state itself is replaced atomically. Other stacks of the facility
+    may be using the same backend.
     """
     others = {layout.of_pool(pool).stack for pool in layout.pools}
     for file in (*layout.backend.rglob("*.tmp"), *layout.backend.rglob("*.attrs")):
-        # The file of a stack, or one in the folder of its history.
+        # The file belongs to a stack, or is in the folder of its history.
         names = {part.partition(".")[0] for part in file.relative_to(layout.backend).parts[1:]}
         if layout.stack in names or (layout.pool is None and not others & names):
             file.unlink(missing_ok=True)
 
 
 def last_words(error: Exception) -> str:
-    """What the engine said last, when it ended without telling why in an event."""
+    """The last lines of the engine's output, for an end without an error event."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     marks = [number for number, line in enumerate(lines) if line.strip().startswith("stderr:")]
     tail = lines[marks[-1] :] if marks else lines

@@ -1,4 +1,4 @@
-"""`python -m tools.capture FILE.svg COMMAND...`: run a command as on a terminal, and draw what stood there at its end.
+"""`python -m tools.capture FILE.svg COMMAND...`: run a command as on a terminal, and draw the final screen.
 
 Nothing is added or left out. Paths are shown as a user's: the project's as `metal-ipi`, the home as `~`.
 """
@@ -23,7 +23,7 @@ from tools.layout import ROOT
 _WIDTH = 110
 _TERMINAL = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": str(_WIDTH)}
 _CONTROL = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])")
-# As rich draws it, without the fonts that it would fetch.
+# The same format as rich's own, but without fonts from the web.
 _FORMAT = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -50,7 +50,7 @@ _FORMAT = """\
 
 
 def screen(printed: str) -> list[str]:
-    """The lines that a terminal shows after all of it was printed; colours stay in them as escape sequences."""
+    """The lines that a terminal shows after this output. Colours stay in them as escape sequences."""
     lines, row = [""], 0
     position = 0
     while position < len(printed):
@@ -78,12 +78,12 @@ def screen(printed: str) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """A text without the paths of this machine."""
+    """The text with this computer's paths replaced."""
     return text.replace(str(ROOT), "metal-ipi").replace(str(Path.home()), "~")
 
 
 def picture(command: str, lines: Sequence[str]) -> str:
-    """The terminal, as SVG."""
+    """The terminal as SVG."""
     console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text(f"$ {command}", style="bold"))
     for line in lines:
@@ -93,7 +93,7 @@ def picture(command: str, lines: Sequence[str]) -> str:
 
 
 def main() -> int:
-    """Run and draw; the command's status."""
+    """Runs the command and draws its output; returns the command's status."""
     parser = argparse.ArgumentParser(prog="tools.capture", description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -106,7 +106,7 @@ def main() -> int:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    printed = done.stdout.decode(errors="replace")  # no newlines are translated: carriage returns mean something
+    printed = done.stdout.decode(errors="replace")  # no newline translation, because carriage returns are significant
     options.file.parent.mkdir(parents=True, exist_ok=True)
     options.file.write_text(picture(" ".join(options.command), screen(shown(printed))))
     print(f"{' '.join(options.command)} ended with {done.returncode}; drawn to {options.file}")

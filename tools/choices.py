@@ -1,4 +1,4 @@
-"""Which lab a stack gets, machines and installer: from its state, the command line or the stack file."""
+"""Decides which lab a stack gets (machines and installer): from its state, the command line or the stack file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tools.layout import Layout
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the command line says of a lab stack."""
+    """The command line's options for a lab stack."""
 
     machines: str | None = None
-    """Which kind of machines; None: nothing was said."""
+    """The kind of machines; None: not given."""
     installer: str | None = None
-    """Which installer; None: nothing was said."""
+    """The installer; None: not given."""
 
 
 def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None:
-    """The lab that a stack gets; None: it is a real facility's stack."""
+    """The lab that a stack gets; None for the stack of a real facility."""
     kind = stackfile.lab_machines(document)
     if kind is None:
         return None
@@ -40,7 +40,7 @@ def lab(layout: Layout, asked: Asked, document: stackfile.Tree) -> Wanted | None
 
 
 def machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree) -> str:
-    """Which kind of machines: what the existing state was made of, else what was asked for, else the stack file's."""
+    """The kind of machines: that of the existing state, else from the command line, else from the stack file."""
     chosen = asked.machines or wanted
     if chosen not in KINDS:
         raise StackError(
@@ -61,7 +61,7 @@ def machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree
 
 
 def installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
-    """Which installer: what made the existing state, else what was asked for, else the stack file's."""
+    """The installer: that of the existing state, else from the command line, else from the stack file."""
     chosen = asked.installer or stackfile.lab_installer(document)
     if chosen not in INSTALLERS:
         raise StackError(
@@ -86,5 +86,5 @@ def installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
 
 
 def _existing(layout: Layout, file: Path) -> str | None:
-    """What an earlier `up` of a stack that exists wrote down."""
+    """What an earlier `up` has stored in a file; None if the stack does not exist."""
     return file.read_text().strip() if layout.exists and file.exists() else None

@@ -3,8 +3,8 @@
     python -m tools.clusterctl repository DIR --image REGISTRY/NAME:TAG    writes it, and clusterctl.yaml beside it
     python -m tools.clusterctl variables STACK                             prints lines for a shell
 
-One process serves the three providers. It is part of the infrastructure provider's components; those of the other two
-are their definitions.
+One process serves the three providers. The components of the infrastructure provider contain it; those of the
+other two contain only custom resource definitions.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ PROVIDERS = {
     "bootstrap": "BootstrapProvider",
     "control-plane": "ControlPlaneProvider",
 }
-"""clusterctl's types, by the first part of a provider's label."""
+"""First part of a provider's label to clusterctl's provider type."""
 _LABEL = "cluster.x-k8s.io/provider"
 _CONTRACT = "v1beta2"
 _IMAGE = re.compile(r"(?P<registry>[a-z0-9][A-Za-z0-9._:/-]*)/[a-z0-9][a-z0-9._-]*(:[\w.-]+|@sha256:[0-9a-f]{64})")
 _USER = 65532
 _REQUIREMENTS = ROOT / "requirements-image.txt"
-"""Everything that an image of the providers has of the Python package index, pinned."""
+"""All Python packages that the providers' image installs, pinned."""
 
 
 def version() -> str:
-    """The providers' version: the project's own."""
+    """The version of the providers: that of the project."""
     return f"v{tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['version']}"
 
 
 def printed(module: str) -> list[Object]:
-    """The objects that a module of the providers prints. Raises StackError where it does not run."""
+    """The objects that a module of the providers prints. Raises StackError if it fails."""
     command = [sys.executable, "-m", module]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
@@ -74,7 +74,7 @@ def printed(module: str) -> list[Object]:
 def components(
     provider: str, definitions: Sequence[Object], rights: Sequence[Object], webhook: Sequence[Object], image: str
 ) -> list[Object]:
-    """What clusterctl installs for one of PROVIDERS."""
+    """The objects that clusterctl installs for one of PROVIDERS."""
     label = f"{provider}-{NAME}"
     own = [each for each in definitions if each["metadata"]["labels"][_LABEL] == label]
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -84,7 +84,7 @@ def components(
 
 
 def metadata(of: str) -> Object:
-    """Which contract of Cluster API releases of a version fulfil."""
+    """clusterctl's metadata: which Cluster API contract the releases of a version fulfil."""
     major, minor = (int(each) for each in of.removeprefix("v").split(".")[:2])
     series = {"major": major, "minor": minor, "contract": _CONTRACT}
     return {
@@ -95,7 +95,7 @@ def metadata(of: str) -> Object:
 
 
 def configuration(folder: Path, of: str) -> Object:
-    """clusterctl.yaml: where the repository's providers are."""
+    """The content of clusterctl.yaml, with the locations of the providers."""
     return {
         "providers": [
             {"name": NAME, "type": kind, "url": str(folder / f"{part}-{NAME}" / of / f"{part}-components.yaml")}
@@ -105,7 +105,7 @@ def configuration(folder: Path, of: str) -> Object:
 
 
 def write(folder: Path, image: str) -> None:
-    """Write the repository. Raises StackError."""
+    """Writes the repository. Raises StackError."""
     if not _IMAGE.fullmatch(image):
         raise StackError(
             f"--image {image}",
@@ -129,7 +129,8 @@ def write(folder: Path, image: str) -> None:
 
 
 def give_to_lab(facility: Facility) -> None:
-    """Have the lab's hub run the providers as they are here. Where it does, nothing is done. Raises LabError."""
+    """Installs the providers in the lab's hub, from the current source code. Does nothing if they are up to date.
+    Raises LabError."""
     folder = facility.layout.lab / "hub" / "providers"
     done, now = folder / "given", _made_of()
     if done.exists() and done.read_text() == now:
@@ -143,14 +144,14 @@ def gather(folder: Path) -> None:
     """Write what `lab cluster-api --providers` takes: the repository, the modules, and what the image has."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "metal_ipi", folder / "python" / "metal_ipi", ignore=shutil.ignore_patterns("__pycache__"))
-    write(folder, f"{NAME}.invalid/{NAME}:{version()}")  # the lab names its own
+    write(folder, f"{NAME}.invalid/{NAME}:{version()}")  # the lab uses its own image name
     shutil.copy(_REQUIREMENTS, folder)
     image = {"name": NAME, "module": "metal_ipi.cluster_api", "requirements": _REQUIREMENTS.name}
     (folder / "image.json").write_text(json.dumps(image))
 
 
 def _made_of() -> str:
-    """A hash of all that the providers in the lab's hub follow from."""
+    """A hash of all files that determine the providers in the lab's hub."""
     digest = hashlib.sha256(_REQUIREMENTS.read_bytes() + Path(__file__).read_bytes())
     for room in ("cluster_api", "components", "lab", "metal_ipi", "provider", "stacks"):
         for path in sorted(each for each in (ROOT / room).rglob("*") if each.suffix != ".pyc" and each.is_file()):
@@ -159,7 +160,7 @@ def _made_of() -> str:
 
 
 def variables(document: Mapping[str, Any]) -> dict[str, str]:
-    """clusterctl's variables of a stack file, by name. Secrets are not among them."""
+    """clusterctl's variables for a stack file, by name, without secrets."""
     import_from(ROOT)
     from metal_ipi.stacks.cluster_api.settings import without_secrets
 
@@ -230,7 +231,7 @@ def _deployment(image: str, account: str, certificate: str) -> Object:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the repository, or print the variables."""
+    """Writes the repository, or prints the variables."""
     parser = argparse.ArgumentParser(prog="python -m tools.clusterctl", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     repository = commands.add_parser("repository", help="write clusterctl's local repository of our providers")

@@ -1,7 +1,7 @@
-"""The outer half of each command: set up, start the lab where the stack wants it, hand over to the inner half.
+"""The outer process of each command: sets up, starts the lab if the stack needs it, and starts the inner process.
 
-Modules that load Pulumi's SDK, or the models of the settings, are imported by the functions that use them. The SDK
-takes 0.2 s of processor time and the models 0.4 s; most commands leave both to the inner half.
+Modules that load Pulumi's SDK or the models of the settings are imported inside functions. The SDK takes 0.2 s of
+processor time and the models 0.4 s, and most commands need both only in the inner process.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def setup(layout: Layout, asked: Asked) -> None:
 
 
 def up(layout: Layout, asked: Asked) -> None:
-    """Make a stack's resources what its configuration says; REPLACE=<machine,...> makes these anew."""
+    """Create or change a stack's resources as its configuration says; REPLACE=<machine,...> replaces these machines."""
     _with_lab("up", layout, asked)
 
 
 def refresh(layout: Layout, asked: Asked) -> None:
-    """Make a stack's state what is really there."""
+    """Update a stack's state from the real resources."""
     from tools.outputs import existing
 
     existing(layout)
@@ -50,8 +50,8 @@ def refresh(layout: Layout, asked: Asked) -> None:
 
 
 def down(layout: Layout, asked: Asked) -> None:
-    """Remove a stack's resources, its state and the lab it ran in, with the hub's stack if it is the last one that has
-    servers from it; KEEP_LAB=1 leaves both."""
+    """Delete a stack's resources, its state and its lab, and also the hub's stack if no other stack has servers from
+    it; KEEP_LAB=1 keeps hub and lab."""
     document = stackfile.read(layout.stack_file)
     is_lab = stackfile.lab_machines(document) is not None
     if users := _users_of(layout):
@@ -77,7 +77,7 @@ def down(layout: Layout, asked: Asked) -> None:
 
 
 def _end_lab(layout: Layout, users: list[str]) -> None:
-    """Take the lab down, unless stacks are up in it or another command is at work in it."""
+    """Stops the lab, unless other stacks exist in it or another command is using it."""
     with at_work(layout.lab.parent, alone=True) as alone:
         if users:
             say(f"the lab stays: stack {', '.join(users)} is in it")
@@ -88,7 +88,8 @@ def _end_lab(layout: Layout, users: list[str]) -> None:
 
 
 def preview(layout: Layout, asked: Asked) -> None:
-    """Tell what `up` would do. Without a state it is a rehearsal: no credentials, no network, nothing kept."""
+    """Show what `up` would do. For a stack without a state this is a rehearsal: no credentials, no network, and nothing
+    is kept."""
     document = stackfile.read(layout.stack_file)
     if layout.exists:
         is_lab = stackfile.lab_machines(document) is not None
@@ -103,7 +104,7 @@ def preview(layout: Layout, asked: Asked) -> None:
 
 
 def topology(layout: Layout, asked: Asked) -> None:
-    """Draw a stack's cluster, as it is or as a rehearsed `up` would make it; OUT=<file.svg>."""
+    """Draw a stack's cluster, from its state or from a rehearsed `up`; OUT=<file.svg>."""
     from tools.pictures import commands
 
     print(commands.topology(layout))
@@ -117,7 +118,7 @@ def timeline(layout: Layout, asked: Asked) -> None:
 
 
 def preview_report(root: Path, base: str, target: Path, pictures: str) -> None:
-    """Write what a change does to every facility, and print the report's path."""
+    """Writes a report of what a change does to every facility, and prints its path."""
     from tools.preview_report import command
 
     print(command.write(root, base, target, engine.ensure(say), pictures=pictures))
@@ -133,17 +134,18 @@ def fleet(root: Path, hubs: Sequence[str], target: Path) -> None:
 
 
 def preflight(layout: Layout, asked: Asked) -> None:
-    """Tell what stands in the way of `up`, before anything is ordered."""
+    """Check everything that can be checked before `up` orders anything."""
     _look("preflight", layout, asked)
 
 
 def sweep(layout: Layout, asked: Asked) -> None:
-    """List what stacks left in the project; OF=<stack> SWEEP=delete deletes what that one left."""
+    """List what stacks left in the project; OF=<stack> SWEEP=delete deletes what that stack left."""
     _look("sweep", layout, asked)
 
 
 def _look(operation: str, layout: Layout, asked: Asked) -> None:
-    """Run what touches no state, in the lab for a lab stack; that is started, if it is not running."""
+    """Runs an operation that does not use the state. For a lab stack it runs in the lab, which is started if
+    necessary."""
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
         operate(layout, document, operation, is_lab=False)
@@ -155,7 +157,7 @@ def _look(operation: str, layout: Layout, asked: Asked) -> None:
 
 
 def hub(layout: Layout, asked: Asked) -> None:
-    """Start the hub of a lab stack, a real one-node Kubernetes, in its lab; that is started, if it is not running."""
+    """Start the hub of a lab stack: a real one-node Kubernetes in the stack's lab, which is started if necessary."""
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
         raise StackError(
@@ -168,7 +170,7 @@ def hub(layout: Layout, asked: Asked) -> None:
 
 
 def hub_down(layout: Layout, asked: Asked) -> None:
-    """Remove the hub, and the lab with it where no stack has a state."""
+    """Remove the hub, and the lab too if no stack in it has a state."""
     Facility(layout=layout).hub_down()
     if os.environ.get("KEEP_LAB", "") in ("", "0"):
         _end_lab(layout, list(layout.checkpoints()))
@@ -182,7 +184,7 @@ def output(layout: Layout, asked: Asked) -> None:
 
 
 def kubeconfig(layout: Layout, asked: Asked) -> None:
-    """Print the administrator's kubeconfig, in clear."""
+    """Print the administrator's kubeconfig, which is a secret."""
     from tools.outputs import outputs
 
     found = json.loads(outputs(layout, engine.ensure(say), secrets=True)).get("kubeconfig")
@@ -196,7 +198,8 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
 
 
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
-    """Run an operation, in the lab for a lab stack; `up` brings the hub up first that a stack has its servers from."""
+    """Runs an operation, for a lab stack in its lab. `up` first runs on the hub that the stack gets its servers from,
+    if any."""
     document = stackfile.read(layout.stack_file)
     if operation == "up":
         nmstate.ensure(document)
@@ -209,7 +212,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
         for each in stacks:
             _check_settings(each, stackfile.read(each.stack_file))
     wanted = choices.lab(layout, asked, document)
-    if hub is not None and wanted is not None:  # whose machines and installer are those of the lab that it was made in
+    if hub is not None and wanted is not None:  # the hub gets the machines and the installer of the lab it is in
         choices.lab(hub, Asked(machines=wanted.machines, installer=wanted.installer), stackfile.read(hub.stack_file))
     with at_work(layout.lab.parent):
         machines, installer = _start_lab(layout, asked, document)
@@ -223,8 +226,8 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
 
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
-    """The stack in whose Ironic the servers of a lab stack are; None where they are in none. Raises StackError where it
-    is no hub's."""
+    """The stack of the hub whose Ironic provides the servers of a lab stack; None if there is none. Raises StackError
+    if that stack is no hub."""
     name = stackfile.hub_of(document)
     if name is None:
         return None
@@ -240,24 +243,24 @@ def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
 
 
 def _in_lab(layout: Layout) -> list[str]:
-    """The other stacks that are up in the lab."""
+    """The other stacks that exist in the lab."""
     return [
         name for name in layout.checkpoints() if name != layout.stack and replace(layout, stack=name).machines.exists()
     ]
 
 
 def _users_of(layout: Layout) -> list[str]:
-    """The stacks that are up and have their servers from this one's Ironic."""
+    """The existing stacks whose servers come from this stack's Ironic."""
     files = [(name, replace(layout, stack=name).stack_file) for name in _in_lab(layout)]
     return [name for name, file in files if file.exists() and stackfile.hub_of(stackfile.read(file)) == layout.stack]
 
 
 def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: bool = False) -> tuple[str, str]:
-    """Start the lab, and the hub where the stack needs one or `hub` is set, or find them running; returns which
-    machines it has, and the installer."""
+    """Starts the lab if it is not running, and also the hub if the stack needs one or `hub` is set. Returns the lab's
+    kind of machines, and the installer."""
     wanted = choices.lab(layout, asked, document)
     assert wanted is not None, "a stack of the lab"
-    engine.ensure(say)  # first: the lab's set-up is told which hosts did not answer
+    engine.ensure(say)  # first, because the lab's set-up uses what this learns about unreachable hosts
     facility = Facility(layout=layout)
     hub = hub or stackfile.is_managed(document) or stackfile.is_hub(document) or stackfile.hub_of(document) is not None
     facility.setup(wanted, hub=hub)
@@ -269,7 +272,7 @@ def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: b
 
 
 def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
-    """Tell what is wrong with a stack file before the lab, which is built for minutes at first, is set up for it."""
+    """Reports errors in a stack file early, before the lab is set up, which takes minutes the first time."""
     import_from(layout.root)
     from metal_ipi.stacks.kinds import parse
 
@@ -282,9 +285,13 @@ def _check_settings(layout: Layout, document: stackfile.Tree) -> None:
 def operate(
     layout: Layout, document: stackfile.Tree, operation: str, *, is_lab: bool, made_of: tuple[str, str] | None = None
 ) -> None:
-    """Run an operation on the stacks of a facility: the cluster's, then its pools' beside each other; `down` the other
-    way round. What a state is `made_of`: machines and installer of the lab."""
-    # These are of what was made, and go on where the stack file is wrong by now.
+    """Runs an operation on all stacks of a facility: the cluster's first, then those of its pools in parallel; `down`
+    in the opposite order.
+
+    Args:
+        made_of: the lab's machines and its installer, which are stored with the state.
+    """
+    # These operations work on existing stacks, and must also work with an invalid stack file.
     of_states = operation in ("down", "refresh", "sweep")
     pools = facility_stacks.Pools() if of_states else facility_stacks.pools_of(layout, document)
     anew = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
@@ -324,8 +331,12 @@ def _inner(
     made_of: tuple[str, str] | None = None,
     replace: str = "",
 ) -> None:
-    """Start the inner half, in the lab's namespaces for a lab stack, and wait for it. Lines of pools that are at work
-    beside each other begin with their names. `replace`: machines to make anew."""
+    """Starts the inner process, for a lab stack in the lab's namespaces, and waits for it. Output lines of parallel
+    pools begin with the pool's name.
+
+    Args:
+        replace: machines to replace.
+    """
     found = engine.ensure(say)
     command = python_module("--root", str(layout.root), "contain", "engine", operation, "--stack", layout.stack)
     command += ["--engine", str(found.path), "--engine-version", found.version]
@@ -348,7 +359,7 @@ def _inner(
     if status == 0:
         return
     if operation not in LOOKING:
-        # What stood between us and the engine may have died before it did.
+        # A process between us and the engine may have died before the engine.
         lock = RunLock(layout.lock)
         lock.acquire(patience=60.0)
         lock.release()
@@ -362,24 +373,25 @@ def _inner(
 
 @dataclass
 class _Stopping:
-    """Passes requests to stop on: the first cancels, the second stops at once, the third lets go of the leash."""
+    """Passes on requests to stop: the first cancels the operation, the second stops it at once, the third closes the
+    pipe, which kills it."""
 
     asked: int = 0
-    """How often it was asked for."""
+    """How many requests there were."""
     leashes: list[IO[bytes]] = field(default_factory=list[IO[bytes]])
-    """Of the inner halves that were started."""
+    """The pipes to the started inner processes; see `containment`."""
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         self.asked += 1
         say(f"\nstopping ({signal.Signals(number).name}): running steps are finished or cancelled first")
         for leash in self.leashes:
-            with contextlib.suppress(OSError, ValueError):  # of one that has ended it is closed
+            with contextlib.suppress(OSError, ValueError):  # the pipe of an ended process is closed
                 leash.close() if self.asked > 2 else leash.write(STOP)
 
 
 @contextlib.contextmanager
 def _stopping() -> Generator[_Stopping]:
-    """Have requests to stop passed on."""
+    """Handles signals by passing on requests to stop."""
     stopping = _Stopping()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     previous = {number: signal.signal(number, stopping.stop) for number in numbers}
@@ -397,4 +409,4 @@ COMMANDS: dict[str, Callable[[Layout, Asked], None]] = {
         *(hub, hub_down),
     )
 }
-"""By name; their docstrings are what `--help` prints."""
+"""Command name to function. `--help` prints their docstrings."""

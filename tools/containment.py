@@ -1,11 +1,13 @@
-"""Nothing an engine started may outlive it: a plug-in that goes on alone could create machines no state knows of.
+"""Makes sure that nothing which an engine started outlives it: a plug-in that continues alone could create machines
+that no state knows.
 
-The engine's process runs as the first process of a PID namespace of its own: when it ends, the kernel kills the rest.
-It holds a leash to the outer process, its standard input: when the outer process is gone, however it died, the leash
-ends and so does the engine's process. Whoever is killed first, nothing is left.
-    outer killed    -> the leash ends -> the engine's process exits -> the kernel kills engine and plug-ins
+The engine's process is the first process of its own PID namespace: when it ends, the kernel kills all others. Its
+standard input is a pipe from the outer process (called leash). When the outer process ends for any reason, the pipe
+closes, and the engine's process ends too. So nothing is left, whichever process is killed first:
+
+    outer killed    -> the pipe closes -> the engine's process exits -> the kernel kills engine and plug-ins
     engine killed   -> the engine's process sees it, reports and exits -> the kernel kills the plug-ins
-    process between -> the outer process lets go of the leash and waits for the stack's lock
+    process between -> the outer process closes the pipe and waits for the stack's lock
 """
 
 from __future__ import annotations
@@ -28,18 +30,18 @@ from tools.errors import StackError
 from tools.files import make_private
 
 ALIVE = b"+"
-"""The first byte on the leash: the outer process holds it."""
+"""The first byte on the pipe: the outer process holds it."""
 STOP = b"s"
 """Asks the inner process to cancel the operation, as Ctrl-C does."""
 LOOKING = frozenset({"preflight", "sweep"})
-"""The operations of the inner process that touch no state: they work on one apart."""
+"""Operations of the inner process that do not use the stack's state: they get a temporary one."""
 
 _UNSHARE = ("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _WAYS: tuple[tuple[str, ...], ...] = (_UNSHARE, (*_UNSHARE, "--user", "--map-current-user"))
 
 
 def contained(command: Sequence[str]) -> list[str]:
-    """The command line that runs a command in a PID namespace of its own; as it is where that is forbidden."""
+    """The command line that runs a command in its own PID namespace; the unchanged command if that is forbidden."""
     if shutil.which(_UNSHARE[0]):
         for way in _WAYS:
             probe = subprocess.run([*way, "--", "true"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
@@ -50,14 +52,15 @@ def contained(command: Sequence[str]) -> list[str]:
 
 
 def hold_leash(on_stop: Callable[[], None], on_end: Callable[[], None]) -> None:
-    """Live and die with the outer process, which holds the other end of standard input; `on_end` is called last."""
+    """Watches standard input, whose other end the outer process holds: a request to stop calls `on_stop`; when the pipe
+    closes, calls `on_end` and ends this process."""
     if os.read(0, 1) != ALIVE:
         raise StackError(
             "the engine's process was started without a leash",
             why="standard input is not the pipe that the outer process holds",
             remedy="use `python -m tools up` (or down, ...); `engine` is its inner half",
         )
-    # The engine and its plug-ins must not inherit the leash.
+    # The engine and its plug-ins must not inherit the pipe.
     leash = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -80,11 +83,13 @@ def run_leashed(
     started: Callable[[IO[bytes]], None],
     line: Callable[[str], None] | None = None,
 ) -> int:
-    """Run a command that holds our leash; returns its exit status.
+    """Runs a command whose standard input is the pipe (leash) that we hold; returns its exit status.
 
-    `started` is given the leash; `line` each line that it prints, where that does not go where ours goes.
+    Args:
+        started: gets the pipe.
+        line: gets each line of the command's output; None: the output goes to our standard output.
     """
-    # A session of its own: Ctrl-C reaches only us, and we decide what becomes of it.
+    # With its own session, Ctrl-C reaches only us, and we decide what to do.
     out, told = (None, None) if line is None else (subprocess.PIPE, subprocess.STDOUT)
     with subprocess.Popen(
         list(command),
@@ -107,15 +112,16 @@ def run_leashed(
 
 
 class RunLock:
-    """Held while an engine of the stack may be running. The kernel releases it when its holder dies."""
+    """A lock that is held while an engine of the stack may be running. The kernel releases it when its holder dies."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # A lock that is a mere file would outlive its holder: where the file system has none of the kernel's, we fail.
+        # A lock that is only a file would outlive its holder. So we fail if the file system does not support kernel
+        # locks.
         self._lock = FileLock(path, thread_local=False, fallback_to_soft=False)
 
     def acquire(self, patience: float = 10.0) -> None:
-        """Take the lock; raises StackError when another run still holds it after `patience` seconds."""
+        """Takes the lock; raises StackError if another run still holds it after `patience` seconds."""
         make_private(self._path.parent)
         try:
             self._lock.acquire(timeout=patience, poll_interval=0.1)
@@ -127,27 +133,27 @@ class RunLock:
             ) from None
 
     def remove(self) -> None:
-        """Remove the file of a stack that is no more, while holding the lock, and release it."""
+        """Deletes the lock file of a stack that no longer exists, and releases the lock."""
         self._path.unlink(missing_ok=True)
         self.release()
 
     def release(self) -> None:
-        """Release the lock; does nothing where it is not held."""
+        """Releases the lock; does nothing if it is not held."""
         self._lock.release()
 
 
 @contextlib.contextmanager
 def at_work(directory: Path, *, alone: bool = False) -> Generator[bool, None, None]:
-    """Hold a directory, as others do that are at work in it; or `alone`, which keeps them waiting.
+    """Holds a shared lock on a directory while working in it; with `alone` an exclusive one, which makes others wait.
 
-    Yields whether it is held: alone, it is not where others are at work. The directory itself is the lock, so that
-    nothing is left of it, and the kernel releases it when its holder dies.
+    Yields whether the lock is held: an exclusive lock is not taken while others hold it. The directory itself is
+    locked, so no lock file remains, and the kernel releases the lock when its holder dies.
     """
     while True:
         try:
             make_private(directory)
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:  # whoever was alone in it has just removed it
+        except FileNotFoundError:  # another process has just removed it
             continue
         try:
             try:

@@ -1,6 +1,5 @@
-"""What a change costs, told from the engine's events: what is ordered before and after it, at the prices of the stack's
-output `cost`. The state's resources count, so what an interrupted `up` has ordered already is in the sum before.
-"""
+"""Compares the costs before and after a change: counts the ordered things in the engine's events, with the prices from
+the stack's output `cost`. Resources that an interrupted `up` has ordered count as costs before."""
 
 from __future__ import annotations
 
@@ -21,28 +20,28 @@ _GOING = frozenset({"delete", "delete-replaced", "discard"})
 _COMING = frozenset({"create", "create-replacement", "import"})
 
 Thing = tuple[str, str]
-"""Kind and plan, as the lines of the output name them."""
+"""Kind and plan, as in the lines of the output `cost`."""
 Things = Mapping[Thing, int]
 """How many of each."""
 Tree = Mapping[str, Any]
 _OWN_SUBNET = 31
-"""The length of the public IPv4 subnet that every machine has."""
+"""Prefix length of the public IPv4 subnet that every machine has."""
 
 
 @dataclass
 class Bill:
-    """What is ordered before and after an operation; takes the engine's events."""
+    """What is ordered before and after an operation, from the engine's events."""
 
     before: dict[str, Things] = field(default_factory=dict[str, Things])
-    """By URN: what is paid for, and how many of it."""
+    """URN to the paid things and their numbers."""
     after: dict[str, Things] = field(default_factory=dict[str, Things])
     prices: dict[Thing, float | None] = field(default_factory=dict[Thing, float | None])
-    """USD per hour for one; None: not known."""
+    """Price of one in USD per hour; None: unknown."""
     output: Tree = field(default_factory=dict[str, Any])
-    """The stack's output `cost`; empty where nothing is ordered."""
+    """The stack's output `cost`; empty if nothing is ordered."""
 
     def handle(self, event: EngineEvent) -> None:
-        """Take one event in."""
+        """Handles one event."""
         if event.resource_pre_event:
             self._note(event.resource_pre_event.metadata)
         elif event.res_outputs_event:
@@ -60,13 +59,13 @@ class Bill:
             self.after[metadata.urn] = found
 
     def _price(self, output: Tree) -> None:
-        """Newer prices come later; what is not ordered any more has its last one."""
+        """Later prices replace earlier ones. Things that are no longer ordered keep their last price."""
         for line in cast("list[Tree]", output.get("lines") or []):
             self.prices[str(line["kind"]), str(line["plan"])] = line.get("each")
         self.output = output or self.output
 
     def line(self) -> str:
-        """One line for people; empty where nothing is ordered."""
+        """One line for people; empty if nothing is ordered."""
         if not self.output:
             return ""
         if not self.prices:
@@ -84,14 +83,14 @@ class Bill:
         return sum(price * count for price, count in found if price is not None)
 
     def _unknown(self, known: Mapping[str, Things]) -> Counter[str]:
-        """The plans that have no price, and how many of each there are."""
+        """The plans without a price, with the number of things of each."""
         found: Counter[str] = Counter()
         for things in known.values():
             found.update({thing[1]: count for thing, count in things.items() if self.prices.get(thing) is None})
         return found
 
     def table(self) -> Table | None:
-        """The lines of the output; None where there are none."""
+        """The lines of the output as a table; None if there are none."""
         lines = cast("list[Tree]", self.output.get("lines") or [])
         if not lines:
             return None
@@ -106,7 +105,7 @@ class Bill:
 
 
 def _ordered(type_: str, inputs: Tree | None) -> Things:
-    """What a resource orders that is paid for by the hour."""
+    """The things that a resource orders and that are paid by the hour."""
     if inputs is None:
         return {}
     if type_ == DEVICE:
@@ -124,12 +123,12 @@ def _ordered(type_: str, inputs: Tree | None) -> Things:
 
 
 def _subnet(addresses: list[Tree]) -> int:
-    """How many public IPv4 addresses a machine's own subnet has, where it is larger than what every machine has."""
+    """Number of addresses of a machine's public IPv4 subnet, if it is larger than the default; else 0."""
     lengths = [int(each["cidr"]) for each in addresses if each.get("type") == "public_ipv4" and each.get("cidr")]
     return sum(2 ** (32 - length) for length in lengths if length < _OWN_SUBNET)
 
 
 def _change(before: float, after: float, form: str) -> str:
-    """`7.50`, or `7.50 → 9.00 (+1.50)` where it changes; from nothing it does not."""
+    """`7.50`, or `7.50 → 9.00 (+1.50)` for a change from a value that is not zero."""
     now = f"{after:{form}}"
     return now if before in (0, after) else f"{before:{form}} → {now} ({after - before:+{form}})"

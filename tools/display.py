@@ -1,4 +1,4 @@
-"""Progress on the screen: a live list on a terminal, else plain lines, and one every 10 s about what is waited for."""
+"""Shows progress: a live table on a terminal; otherwise plain lines, with a summary of waiting resources every 10 s."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 12
 
 
 class Display:
-    """Shows one operation while it runs: a context manager whose `on_event` is given to the Automation API."""
+    """Shows one operation while it runs. A context manager; pass its `on_event` to the Automation API."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Display:
         plain_interval: float = _PLAIN_INTERVAL,
         also: Sequence[Callable[[EngineEvent], None]] = (),
     ) -> None:
-        """`also` are given every event too."""
+        """`also`: functions that get every event too."""
         self.progress = Progress(clock=time.monotonic)
         self._screen = screen
         self._interval = plain_interval
@@ -49,7 +49,7 @@ class Display:
         self._screen.live(None)
 
     def on_event(self, event: EngineEvent) -> None:
-        """Take in an event of the engine; called on a thread of its own."""
+        """Handles an event of the engine; runs in a thread of the Automation API."""
         for take in self._also:
             take(event)
         with self._lock:
@@ -87,7 +87,7 @@ class Display:
 
 
 def waiting_lines(waiting: list[Step], now: float) -> list[str]:
-    """A line for each gate that is waited for, and one for all other resources together."""
+    """One line per waiting gate, and one line for all other resources."""
     lines: list[str] = []
     others: list[str] = []
     for step in waiting:

@@ -1,8 +1,8 @@
-"""The Pulumi engine: on PATH, in the user's cache, downloaded from its publisher, or built as an ordinary Go tool.
+"""The Pulumi engine: found on PATH or in the user's cache, downloaded from its publisher, or built as a Go tool.
 
-`go.mod` beside this file pins the engine. Its `replace` is the engine's own; the version is stamped in because the
-Automation API refuses an engine that does not know its version. Of the publisher's archive only the engine is kept:
-programs are run inline, so its language hosts are not needed.
+`go.mod` in this folder pins the engine. Its `replace` is copied from the engine's own; the version is set at link time,
+because the Automation API refuses an engine without a version. Only the engine is kept of the publisher's archive:
+programs run inside our process, so its language hosts are not needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PACKAGE = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
 VERSION_VARIABLE = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version"
 RELEASES = "https://github.com/pulumi/pulumi/releases/download"
 RECIPE = "1: CGO_ENABLED=0 -trimpath -s -w"
-"""How the engine is built; part of the cache key."""
+"""How the engine is built; a part of the cache key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +44,16 @@ class Engine:
 
 @dataclass(frozen=True, kw_only=True)
 class Pins:
-    """What tools/go.mod and tools/go.sum ask for."""
+    """The versions that tools/go.mod and tools/go.sum pin."""
 
     engine: str
     """The engine's version, without the leading v."""
     digest: str
-    """A hash of both files, the recipe and the machine's architecture."""
+    """A hash of both files, the build recipe and the CPU architecture."""
 
 
 def read_pins() -> Pins:
-    """Read the pins; raises EngineMissing when go.mod does not name the engine."""
+    """Reads the pins; raises EngineMissing if go.mod does not name the engine."""
     module = (HERE / "go.mod").read_text()
     engine = re.search(r"^\s*(?:require )?github\.com/pulumi/pulumi/pkg/v3 v(\S+)", module, re.MULTILINE)
     if engine is None:
@@ -69,14 +69,14 @@ def read_pins() -> Pins:
 
 
 def find() -> Engine | None:
-    """The engine to use, if one is there: on PATH when it is new enough for the SDK, else the cached one."""
+    """The engine on PATH if it is new enough for the SDK, else the cached one; None if there is none."""
     pins = read_pins()
     cached = _program(pins).cached()
     return _on_path(pins) or (Engine(path=cached, version=pins.engine) if cached is not None else None)
 
 
 def ensure(report: Report) -> Engine:
-    """Find the engine, download or build it; raises EngineMissing. `report` gets a line now and then."""
+    """Finds, downloads or builds the engine; raises EngineMissing. `report` gets progress messages."""
     pins = read_pins()
     found = _on_path(pins)
     if found is not None:

@@ -1,11 +1,11 @@
-"""What can go wrong in the driver.
+"""Errors of the commands.
 
 ToolError              what went wrong, why, and what to do about it
   EngineMissing        no usable Pulumi engine, and it could not be built
   StackError           the stack's files or state do not allow the command
-  LabError             the lab could not be set up, started, entered or ended
-  RunFailed            the engine's operation failed; its diagnostics have been printed already
-  RecoveryFailed       what an interrupted run left behind could not be cleaned up
+  LabError             the lab could not be set up, started, entered or stopped
+  RunFailed            the engine's operation failed; its diagnostics are printed already
+  RecoveryFailed       the leftovers of an interrupted run could not be removed
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class EngineMissing(ToolError):
 
 
 class StackError(ToolError):
-    """The stack cannot be used as asked."""
+    """The stack's files or state do not allow the command."""
 
 
 class LabError(ToolError):
-    """The lab did not do what was asked of it."""
+    """An operation of the lab failed."""
 
 
 class RunFailed(ToolError):
@@ -40,4 +40,4 @@ class RunFailed(ToolError):
 
 
 class RecoveryFailed(ToolError):
-    """The leftovers of an interrupted run are still there."""
+    """The leftovers of an interrupted run could not be removed."""

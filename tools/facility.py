@@ -1,4 +1,4 @@
-"""The lab as the driver sees it: a command line (`python -m lab`) and one file of facts. Imports nothing of it."""
+"""Controls the lab through its command line (`python -m lab`) and its file of facts. Imports nothing of the lab."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ INSTALLERS = ("stand-in", "real")
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which lab a stack wants."""
+    """The lab that a stack needs."""
 
     machines: str
     """One of KINDS."""
     installer: str
     """One of INSTALLERS."""
     rack: int | None
-    """So many servers with a BMC; 0: machines are ordered; None: what a running lab has, else as 0."""
+    """Number of servers with a BMC; 0: machines are ordered; None: keep those of a running lab, else 0."""
     kube_vip: bool
-    """Whether machines announce the API's address."""
+    """Whether machines announce the API's address (kube-vip)."""
     metallb: bool
-    """Whether nodes announce the addresses of services."""
+    """Whether nodes announce the addresses of services (MetalLB)."""
     day_two: bool
-    """Whether something is installed when the cluster is complete."""
+    """Whether something is installed after the cluster is complete."""
     small_kubernetes: bool
-    """Whether it does without a real Kubernetes API."""
+    """Whether a small imitation replaces the real Kubernetes API."""
     proxy: bool = False
-    """Whether machines reach the outside by a forward proxy."""
+    """Whether machines use a forward proxy to reach the internet."""
     disconnected: bool = False
-    """Whether nothing outside of its site resolves or answers."""
+    """Whether no names and servers outside the site can be reached."""
 
     @property
     def options(self) -> list[str]:
-        """What `lab setup` and `lab up` are told alike."""
+        """The options that `lab setup` and `lab up` share."""
         more = {
             "--small-kubernetes": self.small_kubernetes,
             "--disconnected": self.disconnected,
@@ -59,48 +59,48 @@ class Facility:
     """The lab of a stack."""
 
     layout: Layout
-    """Where its runtime directory is."""
+    """The paths, with the lab's runtime directory."""
 
     def setup(self, wanted: Wanted, *, hub: bool = False) -> None:
-        """Install and build what the lab needs; the lab says what it does, and does nothing when all is there."""
+        """Installs and builds what the lab needs. The lab prints what it does, and does nothing if all is there."""
         more = {"--kube-vip": wanted.kube_vip, "--metallb": wanted.metallb, "--hub": hub}
         self._call(
             "setup", *wanted.options, *(name for name, so in more.items() if so), what="the lab could not be set up"
         )
 
     def up(self, wanted: Wanted) -> dict[str, Any]:
-        """Start the lab, or find it running; returns its facts."""
+        """Starts the lab if it is not running; returns its facts."""
         rack = "any" if wanted.rack is None else str(wanted.rack)
         self._call("up", *self._state, *wanted.options, "--rack", rack, what="the lab could not be started")
         return self.facts()
 
     def reserve(self, reservations: Mapping[str, str]) -> None:
-        """Have the lab reserve hardware, id → plan; what is reserved already is left as it is."""
+        """Reserves hardware in the lab (reservation id to plan). Existing reservations stay."""
         if reservations:
             command = [sys.executable, "-m", "lab.metal_api.reserve", *self._state]
             pairs = [f"{identity}={plan}" for identity, plan in reservations.items()]
             self._call("run", *self._state, "--", *command, *pairs, what="the lab could not reserve hardware")
 
     def hub(self) -> None:
-        """Start the hub in the lab that runs, or find it running."""
+        """Starts the hub in the running lab, if it is not running."""
         self._call("hub", *self._state, what="the hub could not be started")
 
     def cluster_api(self, providers: Path) -> None:
-        """Install Cluster API in the hub that runs, and a folder's providers (see lab/cluster_api/providers.py)."""
+        """Installs Cluster API in the running hub, and the providers in a folder (see lab/cluster_api/providers.py)."""
         self._call(
             *("cluster-api", *self._state, "--providers", str(providers)), what="Cluster API could not be installed"
         )
 
     def hub_down(self) -> None:
-        """End the hub; raises LabError when anything of it is left."""
+        """Stops the hub; raises LabError if anything of it is left."""
         self._call("hub-down", *self._state, what="the hub was not taken down cleanly")
 
     def down(self) -> None:
-        """End the lab; raises LabError when anything of it is left."""
+        """Stops the lab; raises LabError if anything of it is left."""
         self._call("down", *self._state, what="the lab was not taken down cleanly")
 
     def facts(self) -> dict[str, Any]:
-        """What the running lab tells about itself."""
+        """The facts of the running lab."""
         return self._told(self.layout.lab / "facts.json", "the lab's", "start the lab with `make up`")
 
     def _told(self, path: Path, whose: str, remedy: str) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Facility:
             ) from error
 
     def hub_facts(self) -> dict[str, Any]:
-        """What the running hub tells about itself: address, kubeconfig, images."""
+        """The facts of the running hub: address, kubeconfig, images."""
         return self._told(self.layout.lab / "hub" / "facts.json", "the hub's", "start the hub with `make hub`")
 
     def enter(self, command: Sequence[str]) -> list[str]:
@@ -122,8 +122,8 @@ class Facility:
         return [sys.executable, "-m", "lab", "run", *self._state, "--", *command]
 
     def environment(self, facts: dict[str, Any]) -> dict[str, str]:
-        """What makes clients inside trust the lab's certificates, and nothing else; and what has openshift-install make
-        a cluster in FIPS mode although neither it nor this system is FIPS-capable (installer, pkg/types/validation)."""
+        """Environment variables for programs in the lab: they trust only the lab's certificates, and openshift-install
+        makes a FIPS cluster although neither it nor this computer supports FIPS (installer, pkg/types/validation)."""
         trust = {name: facts["ca_path"] for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")}
         return {**trust, "OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION": "1"}
 
@@ -132,7 +132,7 @@ class Facility:
         return ["--state", str(self.layout.lab)]
 
     def _call(self, *arguments: str, what: str) -> None:
-        # What the lab prints is progress: it goes to stderr, so that stdout stays for what was asked for.
+        # The lab's output is progress, so it goes to stderr. stdout is only for requested results.
         result = subprocess.run(
             [sys.executable, "-m", "lab", *arguments],
             cwd=self.layout.root,

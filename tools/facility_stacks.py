@@ -1,4 +1,4 @@
-"""The stacks of one facility, for the outer half of commands: the cluster's, and those of pools of workers."""
+"""The stacks of one facility, for the outer process: the cluster's stack, and those of its worker pools."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from tools.program import import_from
 from tools.states import state_of
 
 _MIB_OF_A_STACK, _MIB_OF_A_WORKER = 300, 6
-"""What an `up` takes: engine, program and plug-ins. docs/scale.md has figures."""
+"""Memory that an `up` needs for engine, program and plug-ins, in MiB. docs/scale.md has measurements."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pools:
-    """The pools of a facility."""
+    """The worker pools of a facility."""
 
     wanted: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
-    """Those of the stack file, with the host names of their workers."""
+    """The pools in the stack file, with the host names of their workers."""
     gone: Sequence[str] = ()
-    """Those that have a state, and are not in the stack file any more."""
+    """The pools that have a state but are no longer in the stack file."""
 
 
 def pools_of(layout: Layout, document: stackfile.Tree) -> Pools:
-    """The pools of a facility. Raises StackError where its settings are wrong, and for workers that would move."""
+    """The pools of a facility. Raises StackError if its settings are wrong, or if a worker would move to another
+    pool."""
     wanted = dict[str, tuple[str, ...]]()
     if stackfile.may_have_pools(document) and not stackfile.is_hub(document):
         import_from(layout.root)
@@ -37,7 +38,7 @@ def pools_of(layout: Layout, document: stackfile.Tree) -> Pools:
             from metal_ipi.stacks.pools.splitting import split
             from metal_ipi.stacks.settings import parse
         except ModuleNotFoundError:
-            return Pools()  # a commit of before, which a preview report compares with
+            return Pools()  # an old commit without pools, with which a preview report compares
 
         try:
             settings = parse(stackfile.values(stackfile.for_rehearsal(document)), layout.stack)
@@ -56,7 +57,7 @@ def made(layout: Layout) -> dict[str, tuple[str, ...]]:
 
 
 def _refuse_moves(layout: Layout, pools: Pools) -> None:
-    """A worker that one pool has would be deleted there, and installed anew by another one."""
+    """Raises StackError if a worker would move to another pool: it would be deleted there and installed again here."""
     owner = {name: pool for pool, names in pools.wanted.items() for name in names}
     for pool, there in made(layout).items():
         moved = [name for name in there if owner.get(name, pool) != pool]
@@ -70,13 +71,13 @@ def _refuse_moves(layout: Layout, pools: Pools) -> None:
 
 
 def at_once(pools: Mapping[str, tuple[str, ...]], available: int) -> int:
-    """How many pools may be at work beside each other; `available` MiB of memory are free."""
+    """How many pools can run in parallel with `available` MiB of free memory."""
     largest = max((len(names) for names in pools.values()), default=0)
     return max(1, min(len(pools), available // (_MIB_OF_A_STACK + _MIB_OF_A_WORKER * largest)))
 
 
 def available_mib() -> int:
-    """The memory that processes may have without others being put out of it."""
+    """The memory that is available without swapping, in MiB; 0 if unknown."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) >> 10
@@ -84,8 +85,8 @@ def available_mib() -> int:
 
 
 def beside(operation: str, layout: Layout, pools: Mapping[str, tuple[str, ...]], run: Callable[[Layout], None]) -> None:
-    """Run an operation on the stacks of pools, as many at once as memory lets. One that fails keeps no other from going
-    on. Raises RunFailed, which names those that failed."""
+    """Runs an operation on the stacks of pools, as many in parallel as the memory allows. A failed pool does not stop
+    the others. Raises RunFailed with the names of the failed ones."""
     if not pools:
         return
     failed = dict[str, str]()
@@ -117,7 +118,7 @@ def _well(others: Sequence[str]) -> str:
 
 
 def replaced(pools: Pools, wanted: str) -> dict[str | None, str]:
-    """Which machines to make anew, by their stack: a pool's by its name, the cluster's by None. `wanted`: REPLACE."""
+    """The machines to replace, by pool; None is the cluster's own stack. `wanted` is the value of REPLACE."""
     owner = {name: pool for pool, names in pools.wanted.items() for name in names}
     found = dict[str | None, list[str]]()
     for name in wanted.replace(",", " ").split():

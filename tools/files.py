@@ -1,4 +1,5 @@
-"""Writing files so that a reader, or a run after a crash, finds the old text or the new one, never half of it."""
+"""Writes files atomically: a reader, or a run after a crash, finds either the old or the new text, never a part of
+it."""
 
 from __future__ import annotations
 
@@ -8,14 +9,14 @@ from pathlib import Path
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory, and those above it, that only the owner may enter."""
+    """Creates a directory and its missing parents, accessible only by the owner."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would give those above the usual mode
+        path.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would give the parents the default mode
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file's text atomically; mode 0600."""
+    """Replaces the text of a file atomically; mode 0600."""
     make_private(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:

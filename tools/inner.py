@@ -1,4 +1,4 @@
-"""The inner half of each command: a process of its own, which runs the engine; not for users."""
+"""The inner process of each command, which runs the engine. Users do not start it themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tools.session import Session
 
 
 def run_engine(operation: str, layout: Layout, found: Engine, made_of: Sequence[str] | None) -> None:
-    """Run one operation while the outer half holds the leash; `made_of`: the lab's machines and its installer."""
+    """Runs one operation while the outer process holds the pipe (leash). `made_of`: the lab's machines and its
+    installer."""
     is_lab = stackfile.lab_machines(stackfile.read(layout.stack_file)) is not None
     plugin_host.start(python_plugins(layout.root, with_stand_ins=is_lab))
     sessions: list[Session] = []
@@ -49,7 +50,7 @@ def run_engine(operation: str, layout: Layout, found: Engine, made_of: Sequence[
 
 
 def rehearse_side(root: Path, found: Engine, target: Path, names: list[str]) -> None:
-    """One side of `preview_report`: rehearse the stacks of these names."""
+    """Rehearses these stacks for one side of a `preview_report`."""
     plugin_host.start(python_plugins(root, with_stand_ins=True))
-    # Not in a thread of its own: what has threads cannot be forked.
+    # Not in a new thread, because a process with threads cannot safely fork.
     rehearsal.rehearse_all(root, names, found, import_program(root), target)

@@ -1,4 +1,4 @@
-"""Where the files of a stack live. Nothing here reads or writes."""
+"""The paths of a stack's files. Nothing here reads or writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 """The project's root, where Pulumi.yaml is."""
 _STATES = ".pulumi/stacks/*"
-"""Where a backend has the states of a project."""
+"""Folder of a project's states in a backend."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,22 +20,22 @@ class Layout:
     stack: str
     """The stack's name."""
     pool: str | None = None
-    """The pool of workers that it has; None: it is no pool's stack."""
+    """The worker pool of this stack; None: it is the stack of a cluster."""
     states: Path | None = None
-    """Where stacks keep their state; None: `.state/stacks` below the root. A rehearsal uses a temporary directory."""
+    """Folder for the states of stacks; None: `.state/stacks` below the root. A rehearsal uses a temporary directory."""
 
     @property
     def cluster(self) -> Layout:
-        """The cluster's stack: of a pool's the one that it belongs to, else itself."""
+        """The stack of the cluster: itself, or for a pool's stack the one that it belongs to."""
         return replace(self, stack=self.stack.removesuffix(f"-{self.pool}"), pool=None) if self.pool else self
 
     def of_pool(self, pool: str) -> Layout:
-        """The stack of a pool; the cluster's is told so."""
+        """The stack of a pool. Call this on the cluster's stack."""
         return replace(self, stack=f"{self.stack}-{pool}", pool=pool)
 
     @property
     def stack_file(self) -> Path:
-        """The committed configuration, of a pool that of its cluster; never written to."""
+        """The committed configuration; for a pool's stack that of its cluster. Never written to."""
         return self.root / "stacks" / f"Pulumi.{self.cluster.stack}.yaml"
 
     @property
@@ -45,34 +45,37 @@ class Layout:
 
     @property
     def state(self) -> Path:
-        """Everything of this stack that is not committed; mode 0700. That of a pool is below its cluster's."""
+        """The folder of everything that is not committed; mode 0700. A pool's folder is below its cluster's."""
         if self.pool is not None:
             return self.cluster.state / "pools" / self.pool
         return (self.states or self.root / ".state" / "stacks") / self.stack
 
     @property
     def lock(self) -> Path:
-        """Held (flock) while an engine may be running; beside the state, which `down` removes."""
+        """Lock file, held (flock) while an engine may be running. It is outside of the state folder, which `down`
+        removes."""
         return self.state.with_name(f"{self.stack}.lock")
 
     @property
     def project(self) -> Path:
-        """A generated project directory: the engine writes into its stack file, and must not into the committed one."""
+        """A generated project directory. The engine writes into its stack file, so that must not be the committed
+        one."""
         return self.state / "project"
 
     @property
     def config(self) -> Path:
-        """The copy of the stack file that the engine reads, with what the lab adds."""
+        """The copy of the stack file that the engine reads, with the lab's additions."""
         return self.project / f"Pulumi.{self.stack}.yaml"
 
     @property
     def backend(self) -> Path:
-        """The file backend: state, history and locks. A pool's stack reads outputs of its cluster's: both share it."""
+        """The file backend: state, history and locks. A pool shares its cluster's backend, because it reads the outputs
+        of the cluster's stack."""
         return self.cluster.state / "backend"
 
     @property
     def home(self) -> Path:
-        """The engine's own home (logs, the selected stack), so that nothing is left in the user's."""
+        """The engine's own home (logs, the selected stack), instead of the one in the user's home."""
         return self.state / "home"
 
     @property
@@ -82,22 +85,22 @@ class Layout:
 
     @property
     def running(self) -> Path:
-        """Exists while a run is under way; found at the start of a run, it says that the last one did not end well."""
+        """Exists while a run is active. If it exists at the start of a run, the last run did not end properly."""
         return self.state / "running.json"
 
     @property
     def machines(self) -> Path:
-        """Which kind of lab machines the state's resources are."""
+        """File with the kind of lab machines in the state."""
         return self.state / "machines"
 
     @property
     def installer(self) -> Path:
-        """Which installer of the lab made the state's cluster."""
+        """File with the lab's installer that made the cluster."""
         return self.state / "installer"
 
     @property
     def log(self) -> Path:
-        """The full text of the last failure, for whoever has to look deeper."""
+        """The full text of the last failure, for a closer look."""
         return self.state / "failure.log"
 
     @property
@@ -106,22 +109,22 @@ class Layout:
         return self.state / "timeline.json"
 
     def picture(self, kind: str) -> Path:
-        """Where a picture of the stack is put when nobody names a file."""
+        """Default path of a picture of the stack."""
         return self.root / ".state" / "pictures" / f"{self.stack}-{kind}.svg"
 
     def checkpoints(self) -> dict[str, Path]:
-        """The stacks that have their state beside this one's, with its files; those of pools among them."""
+        """All stacks with a state in the same folder, pools included: name to state file."""
         return {file.stem: file for file in sorted(self.cluster.state.parent.glob(f"*/backend/{_STATES}/*.json"))}
 
     @property
     def pools(self) -> list[str]:
-        """The pools of the cluster whose stacks have a state."""
+        """The cluster's pools whose stacks have a state."""
         files = sorted(self.backend.glob(f"{_STATES}/{self.stack}-*.json"))
         return [file.stem.removeprefix(f"{self.stack}-") for file in files]
 
     @property
     def checkpoint(self) -> Path | None:
-        """The file that the engine keeps the state in; None where it has none."""
+        """The engine's state file; None if there is none."""
         return next(iter(self.backend.glob(f"{_STATES}/{self.stack}.json")), None)
 
     @property

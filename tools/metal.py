@@ -1,4 +1,4 @@
-"""What stacks have in projects of Equinix Metal, and its removal: asked of the provider, which knows the API."""
+"""Lists and deletes what stacks have in projects of Equinix Metal. The provider does this, because it knows the API."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One thing in a project that carries marks of ours; or a project."""
+    """A resource in a project that has our tags; or a project."""
 
     kind: str
-    """`machine`, `SSH key`, `reserved address`, `project`, ...: provider/leftovers/inventory.py has them all."""
+    """`machine`, `SSH key`, `reserved address`, `project`, ...: the list is in provider/leftovers/inventory.py."""
     id: str
     name: str
     project: str
     state: str = ""
     created: datetime | None = None
-    """When it was made; None where the API does not say."""
+    """Time of its creation; None if the API does not tell."""
     marks: Mapping[str, str] = field(default_factory=dict[str, str])
-    """`stack`, `cluster`, and of machines also `name`, `role` and `run`, as far as it carries them."""
+    """The tags `stack`, `cluster`, and for machines also `name`, `role` and `run`, if it has them."""
     request: str = ""
-    """The id of the spot market request that has got it; empty where none has."""
+    """Id of the spot market request that it belongs to; empty if none."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} ({self.id})"
@@ -42,23 +42,23 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """The answer to a listing."""
+    """The result of a listing."""
 
     resources: tuple[Resource, ...] = ()
     projects: tuple[Resource, ...] = ()
     others: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By project: how many things in it are not ours."""
+    """Project to the number of things in it that are not ours."""
 
 
 class MetalApi:
-    """What one token reaches."""
+    """Everything that one API token can reach."""
 
     def __init__(self, token: str) -> None:
-        url = os.environ.get("METAL_API_URL")  # set by tests alone
+        url = os.environ.get("METAL_API_URL")  # only set by tests
         self._metal = {"authToken": token, **({"endpoint": url} if url else {})}
 
     def find(self, projects: Collection[str], *, all_projects: bool = False) -> Found:
-        """Everything of ours in projects; with `all_projects` also every project that there is."""
+        """Everything of ours in these projects; with `all_projects` also all projects."""
         out = self._call({"list": sorted(projects), "projects": all_projects})
         answer = cast("dict[str, Any]", json.loads(out))
         return Found(
@@ -68,7 +68,7 @@ class MetalApi:
         )
 
     def delete(self, resources: Sequence[Resource], say: Say) -> None:
-        """Delete, each when nothing needs it any more; raises RecoveryFailed when one of them does not go."""
+        """Deletes resources, each one after those that depend on it; raises RecoveryFailed if one cannot be deleted."""
         if not resources:
             return
         named = {resource.id: resource for resource in resources}
@@ -85,7 +85,8 @@ class MetalApi:
             )
 
     def _call(self, request: Mapping[str, Any]) -> str:
-        """The command's output. The request holds the token, so it goes through standard input."""
+        """Runs the provider's command and returns its output. The request contains the token, so it is passed by
+        standard input."""
         done = subprocess.run(
             _COMMAND,
             input=json.dumps({"metal": self._metal, **request}),

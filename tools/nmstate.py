@@ -1,4 +1,4 @@
-"""nmstatectl for stacks whose servers have networks of their own: on PATH, else in the cache, else built."""
+"""Provides nmstatectl for stacks whose servers have their own networkConfig: from PATH, the cache, or built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.notices import say
 
 
 def ensure(document: stackfile.Tree) -> None:
-    """Build it where a stack needs it and it is not there. Raises StackError."""
+    """Builds nmstatectl if a stack needs it and it is missing. Raises StackError."""
     if not stackfile.has_host_networks(document) or shutil.which(NMSTATECTL.name):
         return
     try:

@@ -1,4 +1,4 @@
-"""What the outer half tells while it works."""
+"""Progress messages of the outer process."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import sys
 
 
 def say(text: str) -> None:
-    """Print progress on stderr: stdout is for what was asked for."""
+    """Prints progress on stderr; stdout is only for requested results."""
     print(text, file=sys.stderr, flush=True)

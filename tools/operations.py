@@ -1,4 +1,4 @@
-"""What the engine is asked to do with a stack, and how its events and its end are told."""
+"""Runs the engine's operations on a stack, and shows their events and their results."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tools.progress import Progress
 from tools.screen import Screen
 
 PARALLEL = 128
-"""Resources worked on at once. Most of them wait (for machines, gates, checks), so the engine's default, four for each
-processor, would let waiting resources keep others from starting."""
+"""Maximum number of resources in parallel. Most of them only wait (for machines, gates, checks), so with the engine's
+default, four per processor, waiting resources would block others."""
 
 
 def preview(
@@ -33,7 +33,7 @@ def preview(
     on_event: Callable[[automation.EngineEvent], object],
     replace: list[str] | None = None,
 ) -> None:
-    """Preview an `up`, policies asked. Raises CommandError."""
+    """Previews an `up` with policies. Raises CommandError."""
     stack.preview(
         parallel=PARALLEL,
         replace=replace,
@@ -45,14 +45,14 @@ def preview(
 
 @dataclass(frozen=True, kw_only=True)
 class Operations:
-    """The engine's operations on one stack; each raises RunFailed when it fails, after telling what failed."""
+    """The engine's operations on one stack. Each raises RunFailed if it fails, after printing what failed."""
 
     layout: Layout
     command: EngineCommand
     screen: Screen
 
     def ask_policies(self, stack: automation.Stack, replace: list[str] | None) -> None:
-        """Preview an `up`, so that no policy is heard only when something has been done."""
+        """Previews an `up`, so that a policy violation is found before anything is changed."""
         rules = policies(self.layout)
         if not rules.packs:
             return
@@ -74,11 +74,11 @@ class Operations:
         replace: list[str] | None = None,
         also: Sequence[Callable[[automation.EngineEvent], None]] = (),
     ) -> None:
-        """Run `up`, `down`, `refresh` or `preview`; `also` are given every event of the engine."""
+        """Runs `up`, `down`, `refresh` or `preview`. `also`: functions that get every event of the engine."""
         started, began = time.monotonic(), datetime.now(UTC)
         self.layout.log.unlink(missing_ok=True)
         if operation == "up":
-            self.layout.timeline.unlink(missing_ok=True)  # of a run that is killed there is none
+            self.layout.timeline.unlink(missing_ok=True)  # a killed run leaves no timeline
         bill = Bill()
         with Display(self.screen, also=[bill.handle, *also]) as display:
             progress = display.progress

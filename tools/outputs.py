@@ -1,4 +1,4 @@
-"""A stack's outputs, as the engine prints them."""
+"""Reads a stack's outputs from the engine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tools.layout import Layout
 from tools.project import environment, has_own_passphrase, write_project
 
 _BETWEEN_STACKS = "forPools"
-"""What the names of outputs begin with that only the stacks of pools read."""
+"""Prefix of outputs that are only for the stacks of pools."""
 
 
 def existing(layout: Layout) -> None:
-    """Raises StackError when nothing was made of the stack."""
+    """Raises StackError if the stack does not exist."""
     if not layout.exists:
         raise StackError(
             f"there is no stack '{layout.stack}'",
@@ -27,7 +27,8 @@ def existing(layout: Layout) -> None:
 
 
 def outputs(layout: Layout, engine: Engine, *, secrets: bool = False) -> str:
-    """All outputs as one JSON document, secrets masked or in clear. Raises StackError when there is no such stack."""
+    """All outputs as one JSON document, with secrets masked or in clear. Raises StackError if the stack does not
+    exist."""
     existing(layout)
     is_lab = stackfile.is_lab(layout.stack_file)
     write_project(layout, with_stand_ins=is_lab)
@@ -38,8 +39,8 @@ def outputs(layout: Layout, engine: Engine, *, secrets: bool = False) -> str:
 
 
 def of_facility(layout: Layout, engine: Engine) -> str:
-    """The outputs of a facility's stacks, secrets masked: the cluster's, with the nodes of all, and each pool's. Raises
-    StackError when there is no such stack."""
+    """The outputs of all stacks of a facility, with secrets masked: the cluster's, with the nodes of all stacks, and
+    each pool's. Raises StackError if the stack does not exist."""
     found: dict[str, Any] = json.loads(outputs(layout, engine))
     found = {name: value for name, value in found.items() if not name.startswith(_BETWEEN_STACKS)}
     pools = {pool: json.loads(outputs(layout.of_pool(pool), engine)) for pool in layout.pools}

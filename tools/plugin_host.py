@@ -1,15 +1,15 @@
-"""A process that plug-ins written in Python are forked from, so that each is there at once.
+"""A process from which Python plug-ins are forked, so that each starts at once.
 
-The engine starts one plug-in after another and waits for each: 0.25 s, nearly all of it imports. The host is forked
-from the driver, which has imported most of that already, imports the rest while the engine starts, and forks a plug-in
-for each start. What the engine started is `plugin_start.py`: it hands over its arguments, environment and standard
-streams, and lives as long as the plug-in.
+The engine starts one plug-in after another and waits for each: 0.25 s, nearly all of it imports. The host process is
+forked from the driver, which has imported most of that already. It imports the rest while the engine starts, and forks
+a child for each plug-in. The engine itself starts `plugin_start.py`, which passes its arguments, environment and
+standard streams to the host, and lives as long as the plug-in:
 
     engine killed, or done with the plug-in -> plugin_start ends  -> the plug-in is interrupted, as with Ctrl-C
-    driver gone                             -> the host ends what it forked, and itself
-    no host, or not the caller's            -> plugin_start runs the executable as if there had never been one
+    driver gone                             -> the host kills its children, and ends
+    no host, or not the caller's            -> plugin_start runs the executable directly
 
-The host listens on an abstract socket: nothing to clean up after a kill -9. Only the same user is served.
+The host listens on an abstract socket, so nothing must be cleaned up after a kill -9. It serves only its own user.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 VARIABLE = "METAL_IPI_PLUGIN_HOST"
-"""Tells plug-ins the host's name, without the leading NUL of abstract sockets."""
+"""Environment variable with the host's socket name, without the leading NUL of abstract sockets."""
 START = "METAL_IPI_PLUGIN_START"
-"""Tells the executables of plug-ins the path of `plugin_start.py`: the rooms they are in do not know this one."""
+"""Environment variable with the path of `plugin_start.py`, because the plug-ins' executables do not know this
+package."""
 _STREAMS = 3
 _CREDENTIALS = struct.Struct("3i")
 _LENGTH = struct.Struct("!I")
 
 
 def start(modules: Sequence[str]) -> None:
-    """Fork the host from this process, which must have no other thread; what is started from here is told of it.
+    """Forks the host from this process, which must have no other thread, and sets the environment variables for
+    processes that are started from here.
 
-    `modules` each have a function `main` that takes nothing and serves an engine; they are imported beforehand.
+    Args:
+        modules: each has a function `main` without arguments that serves an engine. They are imported in advance.
     """
     name = f"metal-ipi-{os.getpid()}-{os.urandom(8).hex()}"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -60,9 +63,9 @@ def start(modules: Sequence[str]) -> None:
 
 
 def _host(listener: socket.socket, leash: int, modules: Sequence[str]) -> NoReturn:
-    """Serve until the driver is gone."""
+    """Serves until the driver has ended."""
     null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)  # it may be the leash between the halves of a run
+    os.dup2(null, 0)  # standard input may be the pipe between the two processes of a run
     children: set[int] = set()
     try:
         for module in modules:
@@ -83,7 +86,7 @@ def _host(listener: socket.socket, leash: int, modules: Sequence[str]) -> NoRetu
                     children.add(child)
                 connection.close()
     except BaseException:
-        # Whoever starts a plug-in then finds no host, and does without.
+        # Later plug-ins then find no host, and start without it.
         traceback.print_exc()
     for child in children:
         with contextlib.suppress(ProcessLookupError):
@@ -102,7 +105,7 @@ def _is_same_user(connection: socket.socket) -> bool:
 
 
 def _become(connection: socket.socket) -> NoReturn:
-    """Turn this process into the plug-in that was asked for."""
+    """Turns this process into the requested plug-in."""
     status = 1
     try:
         request, streams = _receive(connection)
@@ -129,7 +132,7 @@ def _become(connection: socket.socket) -> NoReturn:
 
 
 def _end_with(connection: socket.socket) -> None:
-    """Interrupt this process when the one that the engine started is gone."""
+    """Interrupts this process when the process that the engine started has ended."""
     with contextlib.suppress(OSError):
         connection.recv(1)
     os.kill(os.getpid(), signal.SIGINT)

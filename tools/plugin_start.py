@@ -1,8 +1,9 @@
-"""Hands a plug-in's start over to the plug-in host; run as a file, and needs nothing but the standard library.
+"""Asks the plug-in host to start a plug-in. Runs as a file, and needs only the standard library.
 
     python -I -S plugin_start.py EXECUTABLE MODULE ARGUMENT...
 
-EXECUTABLE is what the engine started. Without a host it is started again, in a way that it does not come back here.
+EXECUTABLE is the program that the engine started. Without a host it is started again, without the variables that led
+here.
 """
 
 import json
@@ -18,7 +19,7 @@ LOOK_SECONDS = 0.5
 
 
 def main() -> None:
-    """Stands for the plug-in: ends with it, and with the engine."""
+    """Represents the plug-in's process for the engine: ends when the plug-in or the engine ends."""
     executable, module, *arguments = sys.argv[1:]
     host = os.environ.pop(VARIABLE)
     os.environ.pop(START, None)
@@ -42,7 +43,7 @@ def main() -> None:
         print(f"plug-in host: {error}; starting {module} without it", file=sys.stderr)
         os.execv(executable, [executable, *arguments])  # noqa: S606  no shell is wanted
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # The plug-in has the streams now; the engine is to see them end with it.
+    # The plug-in has the streams now. The engine must see them close when the plug-in ends.
     for stream in (0, 1, 2):
         os.close(stream)
     connection.settimeout(LOOK_SECONDS)

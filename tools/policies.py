@@ -1,4 +1,4 @@
-"""Which policies a run is asked about: the project's pack, with the configuration of the stack."""
+"""Selects the policies for a run: the project's policy pack, with the configuration of the stack."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ LEVELS = ("mandatory", "advisory", "disabled")
 
 @dataclass(frozen=True, kw_only=True)
 class Policies:
-    """What the engine is told; empty where no policies are asked."""
+    """The policy packs and their configuration files for the engine; empty without policies."""
 
     packs: list[str]
     configurations: list[str]
 
 
 def policies(layout: Layout) -> Policies:
-    """The pack and its configuration. Raises StackError where POLICY says neither `on` nor `off`."""
+    """The policy pack and its configuration. Raises StackError if POLICY is neither `on` nor `off`."""
     wanted = os.environ.get("POLICY") or "on"
     if wanted not in {"on", OFF}:
         raise StackError(
@@ -44,7 +44,7 @@ def policies(layout: Layout) -> Policies:
 
 
 def configuration(layout: Layout) -> Path:
-    """The stack's own, else the one for all stacks of the lab, else the one for all facilities."""
+    """The configuration of the stack, else that of all lab stacks, else the default one."""
     directory = layout.root / "policy" / "configuration"
     own = directory / f"{layout.stack}.json"
     if own.exists():
@@ -53,8 +53,8 @@ def configuration(layout: Layout) -> Path:
 
 
 def _check(file: Path) -> None:
-    """Say what is wrong with a configuration: of a rule that is not there, the engine only says that something is."""
-    # Not at the top: a commit that a preview report compares with may have no policies.
+    """Raises StackError for errors in a configuration. The engine's own message for an unknown rule is unclear."""
+    # Not at the top: an old commit in a preview report may have no policies.
     from policy.rules.pack import RULES
 
     try:

@@ -1,4 +1,4 @@
-"""`make preflight`: the report about a stack, from the provider's checks, with the stack's own settings."""
+"""`make preflight`: runs the provider's checks with the stack's settings, and prints the report."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from tools.states import state_of
 _COMMAND = (sys.executable, "-m", "metal_ipi.provider.preflight")
 _STYLES = {"error": "red", "warning": "yellow"}
 _FURTHER = " " * 9
-"""What further lines of a finding begin with."""
+"""Indent of the continuation lines of a finding."""
 
 
 def run(values: Mapping[str, str], layout: Layout, screen: Screen) -> None:
-    """Print it; `values` are the stack's settings as the engine hands them over, secrets included.
+    """Prints the report.
 
-    Of the state is taken which run it is, and whether it has passed before.
+    Args:
+        values: the stack's settings as the engine passes them, with secrets.
+        layout: its state tells which run it is, and whether the checks have passed before.
 
-    Raises RunFailed when there are errors, StackError when the settings are wrong.
+    Raises RunFailed if there are errors, and StackError if the settings are wrong.
     """
     done = subprocess.run(
         _COMMAND,
@@ -49,10 +51,15 @@ def run(values: Mapping[str, str], layout: Layout, screen: Screen) -> None:
 def request(
     values: Mapping[str, str], stack: str, state: Deployment, cluster: Deployment | None = None
 ) -> dict[str, Any]:
-    """What `provider.preflight` is asked. `cluster`: the state of the cluster's stack; None: it is the same. Raises
-    StackError when the settings are wrong."""
+    """The input of `provider.preflight`.
+
+    Args:
+        cluster: the state of the cluster's stack; None: the same as `state`.
+
+    Raises StackError if the settings are wrong.
+    """
     cluster = cluster or state
-    # Not at the top: the program, which has these too, is loaded while the engine opens the stack.
+    # Not at the top: the program, which imports these too, is loaded while the engine opens the stack.
     from metal_ipi.stacks import connections
     from metal_ipi.stacks.pools.splitting import share
     from metal_ipi.stacks.preflight import plan

@@ -1,6 +1,7 @@
-"""A project's program. It may be another checkout's: a preview report compares two, each with its own program.
+"""Imports the program of a project. It may be in another checkout: a preview report compares two, each with its own
+program.
 
-It is imported once it is asked for: that takes a second of processor time, and the caller says from which checkout.
+The import takes a second of processor time, so it happens only when needed.
 """
 
 from __future__ import annotations
@@ -18,35 +19,37 @@ from binaries.crate import NMSTATECTL
 
 
 def import_from(root: Path) -> None:
-    """Let a project's own packages be imported."""
+    """Adds a project to the import path."""
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
 
 
 def import_program(root: Path) -> Callable[[], object]:
-    """The program of a project: `main` of its stacks/program.py. It finds on PATH what it starts."""
+    """The program of a project: `main` of its stacks/program.py. Also puts the tools that the program starts on
+    PATH."""
     import_from(root)
     _put_on_path()
-    # pulumi-equinix-metal imports pkg_resources; requirements.txt pins the setuptools that still has it.
+    # pulumi-equinix-metal imports pkg_resources; requirements.txt pins a setuptools that still contains it.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
     try:
         module = import_module("metal_ipi.stacks.program")
     except ModuleNotFoundError as error:
         if error.name != "metal_ipi.stacks":
             raise
-        module = import_module("stacks.program")  # a commit of before, which a preview report compares with
+        module = import_module("stacks.program")  # an old commit, with which a preview report compares
     return module.main
 
 
 def _put_on_path() -> None:
-    """Have this process find the nmstatectl in the cache, where there is no other."""
+    """Adds the nmstatectl in the cache to PATH, if there is no other."""
     found = NMSTATECTL.cached()
     if found is not None and shutil.which(NMSTATECTL.name) is None:
         os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), str(found.parent))))
 
 
 def load_program(root: Path) -> Callable[[], object]:
-    """The same, loaded while the engine opens the stack, which takes as long; its errors are raised when it is run."""
+    """Loads the program in the background while the engine opens the stack, which takes as long. Import errors are
+    raised when the program runs."""
     loading = ThreadPoolExecutor(max_workers=1, thread_name_prefix="load-program").submit(import_program, root)
 
     def run() -> object:

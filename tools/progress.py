@@ -1,4 +1,4 @@
-"""What an operation is doing, kept from the engine's events. No output and no threads here: events in, lines out."""
+"""The progress of an operation, from the engine's events. No output and no threads: gets events, returns lines."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DONE = {
     "import": "imported",
 }
 _QUIET = frozenset({"same", "read", "refresh", "replace"})
-"""Operations that get no line: nothing changes, or other operations of the same resource tell it."""
+"""Operations without a line: nothing changes, or another operation of the same resource has a line."""
 _CONSEQUENCES = ("an unhandled error occurred", "update failed", "resource monitor shut down", "preview failed")
-"""Messages that only say that something else failed."""
+"""Beginnings of messages that only report the consequence of another failure."""
 
 
 @dataclass(kw_only=True)
@@ -42,26 +42,26 @@ class Step:
     started: float
     ended: float | None = None
     status: str = ""
-    """The newest message about it."""
+    """The latest message about it."""
     observed: str = ""
-    """What a gate saw when it passed."""
+    """What a gate observed when it passed."""
     failed: bool = False
 
     @property
     def is_gate(self) -> bool:
-        """Whether it waits for something rather than making something."""
+        """Whether it is a gate, which only waits."""
         return self.type == GATE
 
     @property
     def title(self) -> str:
-        """What a user calls it."""
+        """The resource's name for users."""
         name = urn_name(self.urn)
         return f"gate {name}" if self.is_gate else f"{name} ({self.type.rpartition(':')[2]})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One thing to tell."""
+    """One line of output."""
 
     text: str
     style: str = ""
@@ -72,21 +72,21 @@ class Progress:
     """The state of one operation."""
 
     clock: Callable[[], float]
-    """Seconds; only differences are used."""
+    """A clock in seconds; only differences are used."""
     steps: dict[str, Step] = field(default_factory=dict[str, Step])
-    """All resources seen, the newest operation of each, in the order they began."""
+    """All resources seen, each with its latest operation, in the order in which they began."""
     changes: Counter[str] = field(default_factory=Counter[str])
-    """How many resources each operation was applied to, once the engine has counted."""
+    """Operation to its number of resources, from the engine's summary."""
     errors: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Messages of failed resources, by URN; the stack's own under the empty string."""
+    """URN of a failed resource to its messages; the stack's own have the empty string as key."""
     advice: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
-    """What policies advise against: messages by the name of the rule."""
+    """Rule name to the messages of policies that only advise."""
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The stack's own, once the engine has them; it masks secrets."""
+    """The stack's outputs, once known; the engine masks secrets."""
     _forbidden: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
 
     def handle(self, event: EngineEvent) -> list[Line]:
-        """Take one event in; returns what is worth a line."""
+        """Handles one event; returns the lines to print."""
         if event.resource_pre_event:
             self._begin(event.resource_pre_event.metadata)
         elif event.res_outputs_event:
@@ -104,20 +104,20 @@ class Progress:
         return []
 
     def violations(self) -> dict[str, list[str]]:
-        """What the policies forbid: messages by the name of the rule."""
+        """Rule name to the messages of violated policies."""
         return {rule: list(messages) for rule, messages in self._forbidden.items()}
 
     def waiting(self) -> list[Step]:
-        """What is under way: gates first, then the longest."""
+        """The unfinished steps: gates first, then the oldest."""
         open_ = [step for step in self.steps.values() if step.ended is None]
         return sorted(open_, key=lambda step: (not step.is_gate, step.started))
 
     def changed(self) -> dict[str, int]:
-        """How many resources were changed, by operation; empty when nothing was."""
+        """Operation to its number of changed resources; empty if nothing changed."""
         return {op: count for op, count in self.changes.items() if op not in {"same", "read", "refresh"} and count}
 
     def failures(self, *, policies: bool = True) -> list[tuple[str, str]]:
-        """Title and message of each failure, once; what merely follows from another is left out."""
+        """Title and message of each failure, without duplicates and mere consequences."""
         forbidden = self._forbidden if policies else {}
         found: dict[tuple[str, str], None] = {
             (f"policy {rule}", message): None for rule, messages in forbidden.items() for message in messages
@@ -165,7 +165,7 @@ class Progress:
         return [Line(text=f"  {step.title}: {step.op} failed after {took:.0f} s", style="red")]
 
     def _judge(self, event: PolicyEvent) -> list[Line]:
-        # The library puts the rule's description before each message.
+        # The library puts the rule's description on the first line of each message.
         message = plain(event.message).partition("\n")[2] or plain(event.message)
         if event.enforcement_level == "mandatory":
             self._forbidden.setdefault(event.policy_name, {})[message] = None
@@ -196,7 +196,7 @@ class Progress:
 
 
 def plain(message: str) -> str:
-    """A message without colours and without a Python traceback, of which the last line tells what happened."""
+    """A message without colours. Of a Python traceback only the last line remains, which has the error."""
     text = _COLOUR.sub("", message).strip()
     head, found, trace = text.partition("Traceback (most recent call last)")
     if found:

@@ -1,7 +1,7 @@
-"""The generated project directory that the engine works in, and the environment it runs with.
+"""The generated project directory in which the engine works, and the engine's environment.
 
-The engine writes into the stack file and into its home. Both are copies below `.state/`, so that a run leaves neither
-the work tree nor the user's `~/.pulumi` changed. `main` keeps the project's root as the directory plug-ins run in.
+The engine writes into the stack file and into its home. Both are copies below `.state/`, so a run changes neither the
+work tree nor the user's `~/.pulumi`. `main` in Pulumi.yaml keeps the project's root as the directory of plug-ins.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ PASSPHRASE = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
 
 
 def user_home() -> Path:
-    """The engine's home of the user: official plug-ins are installed there."""
+    """The user's own engine home, which contains installed official plug-ins."""
     return Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
 
 
 def stand_ins(root: Path) -> dict[str, Path]:
-    """The lab's plug-ins that are to be used: those whose official one, of the pinned version, is not installed."""
+    """The lab's plug-ins that replace official ones: those whose official plug-in is not installed in the pinned
+    version."""
     found: dict[str, Path] = {}
     for file in sorted((root / "lab" / "plugins").glob("pulumi-resource-*")):
         match = PLUGIN.match(file.name)
@@ -52,7 +53,7 @@ def stand_ins(root: Path) -> dict[str, Path]:
 
 
 def python_plugins(root: Path, *, with_stand_ins: bool) -> list[str]:
-    """The modules of the plug-ins in Python that an engine may start, for the plug-in host."""
+    """The modules of the Python plug-ins that an engine may start, for the plug-in host."""
     lab = [f"lab.plugins.{name.replace('-', '_')}.main" for name in stand_ins(root)] if with_stand_ins else []
     return ["metal_ipi.plugin", *lab]
 
@@ -66,7 +67,8 @@ def _official(name: str) -> bool:
 
 
 def write_project(layout: Layout, *, with_stand_ins: bool) -> None:
-    """Write the generated Pulumi.yaml: the committed one with absolute paths, and the stand-ins where wanted."""
+    """Writes the generated Pulumi.yaml: the committed one with absolute paths, and with the lab's plug-ins if
+    wanted."""
     document = cast(Tree, yaml.safe_load((layout.root / "Pulumi.yaml").read_text()))
     document.pop("stackConfigDir", None)
     document["main"] = str(layout.root)
@@ -85,7 +87,7 @@ def write_project(layout: Layout, *, with_stand_ins: bool) -> None:
 
 
 def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire_plugins: bool) -> dict[str, str]:
-    """The environment of the engine; makes the directories and the passphrase it names."""
+    """The environment of the engine. Creates the directories and the passphrase file that it names."""
     make_private(layout.backend)
     make_private(layout.home)
     plugins = layout.home / "plugins"
@@ -101,12 +103,12 @@ def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire
         result |= {name: os.environ[name] for name in PASSPHRASE if name in os.environ}
     result |= {
         "PULUMI_HOME": str(layout.home),
-        # Without `metadata=skip` the backend writes a side file (.attrs) beside each of its files, and not atomically:
-        # a kill in the middle leaves a state that cannot be loaded ("failed to load checkpoint: EOF").
+        # Without `metadata=skip` the backend writes an attribute file (.attrs) for each of its files, and not
+        # atomically:
         "PULUMI_BACKEND_URL": f"file://{layout.backend}?metadata=skip",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
-        # Plug-ins are Python programs: they find this interpreter first.
+        # Plug-ins are Python programs: with this PATH they use this interpreter.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), str(engine.path.parent), os.environ["PATH"]]),
     }
     if not acquire_plugins:
@@ -115,14 +117,15 @@ def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire
 
 
 def has_own_passphrase() -> bool:
-    """Whether the caller brings a passphrase."""
+    """Whether the user has set a passphrase."""
     return any(name in os.environ for name in PASSPHRASE)
 
 
 def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, str]) -> None:
-    """Write the stack file copy, secrets encrypted by the engine; does nothing when nothing changed.
+    """Writes the copy of the stack file, with secrets encrypted by the engine; does nothing if nothing changed.
 
-    Each secret costs one call of the engine (0.3 s), hence several at once, and the stamp: a keyed hash of it all.
+    Each secret needs one call of the engine (0.3 s), so several run in parallel. A keyed hash of everything tells
+    whether something changed.
     """
     key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
     text = json.dumps([config.document, config.secrets], sort_keys=True).encode()
@@ -149,9 +152,9 @@ def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, 
 
 
 def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tuple[str, str]) -> Tree:
-    """What the engine makes of the copy when it sets one secret there, under a name of its own.
+    """Encrypts one secret: lets the engine set it in a copy of the file, and returns that copy's content.
 
-    The secret goes through standard input, never through the argument list, which other users can read.
+    The secret is passed on standard input, because other users can read argument lists.
     """
     path, value = secret
     with TemporaryDirectory(dir=layout.state) as directory:
@@ -177,7 +180,7 @@ def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tupl
 
 
 def _put(document: Any, path: str, value: Any) -> None:
-    """Put a value where a path of the engine's says, as in `metal-ipi:platform.servers[0].bmc.password`."""
+    """Sets a value at a configuration path of the engine, such as `metal-ipi:platform.servers[0].bmc.password`."""
     *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
     for part in parents:
         document = document[part] if isinstance(part, int) else document.setdefault(part, {})
@@ -185,7 +188,7 @@ def _put(document: Any, path: str, value: Any) -> None:
 
 
 def _salt(path: Path) -> str | None:
-    """The salt of an earlier copy: kept, so that the state and the copy go on using the same key."""
+    """The encryption salt of an earlier copy. It is kept, so that state and copy use the same key."""
     try:
         document: Any = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError):

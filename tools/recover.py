@@ -1,8 +1,8 @@
-"""What an interrupted run left behind is found and cleared before the next one starts.
+"""Finds and removes what an interrupted run left behind, before the next run starts.
 
-The engine writes down an operation before it begins it; when it is killed in the middle, it does not know whether the
-machine was ordered. Machines and keys carry the stack's name, so they can be found: nothing can run on a machine that
-no state knows, and it is deleted.
+The engine records an operation before it begins. If it is killed meanwhile, it does not know whether the machine was
+ordered. Machines and keys have tags with the stack's name, so they can be found. A machine that is in no state runs
+nothing of value, so it is deleted.
 """
 
 from __future__ import annotations
@@ -14,38 +14,40 @@ from tools.metal import MetalApi, Resource, Say
 from tools.state import EPHEMERAL, Deployment
 
 CLOCK_SKEW = timedelta(minutes=2)
-"""How far the API's clock and ours may be apart."""
+"""Maximum difference between the API's clock and ours."""
 IN_USE = "in use"
-"""The state of a project that holds machines."""
+"""The state of a project that contains machines."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftovers:
-    """What carries the stack's name and is in no state."""
+    """Resources with the stack's tags that are in no state."""
 
     resources: tuple[Resource, ...] = ()
     older: tuple[Resource, ...] = ()
-    """Those that existed before the interrupted run began, or hold machines: others may know them."""
+    """Resources that existed before the interrupted run, or projects with machines: they are not deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scan:
-    """How to look for leftovers."""
+    """What to search."""
 
     stack: str
-    """The stack's name: a mark of what is its own."""
+    """The stack's name in tags."""
     cluster: str
-    """The cluster's domain, a mark too: another team's stack may have the same name."""
+    """The cluster's domain in tags: another team's stack may have the same name."""
     run: str | None
-    """The state's run: what another run ordered is another checkout's. None: none has begun, and ordered anything."""
+    """The run of the state: resources of another run belong to another checkout. None: no run has ordered anything
+    yet."""
     projects: frozenset[str]
-    """The projects to look into."""
+    """The projects to search."""
     unknown_projects: frozenset[str]
     """Names of projects whose creation was interrupted."""
     since: datetime | None
-    """When the interrupted run began; None: the project is the stack's own (the lab), everything counts."""
+    """When the interrupted run began; None: the whole project belongs to the stack (the lab), so age does not
+    matter."""
     keep_bootstrap: bool
-    """Whether a bootstrap machine is left for its resource, which finds and adopts (or removes) it by its tags."""
+    """Whether to keep a bootstrap machine, because its resource finds it by its tags, and adopts or removes it."""
 
 
 def scan_for(
@@ -58,7 +60,7 @@ def scan_for(
     run: str | None,
     destroying: bool,
 ) -> Scan:
-    """What to look for; a destroy keeps the bootstrap machine only for a resource that removes it."""
+    """What to search. A destroy keeps the bootstrap machine only if the state has a resource that removes it."""
     return Scan(
         stack=stack,
         cluster=cluster,
@@ -71,9 +73,9 @@ def scan_for(
 
 
 def find(api: MetalApi, scan: Scan, state: Deployment) -> Leftovers:
-    """Look for what carries the stack's name, and for projects of its own, that are not in its state.
+    """Finds resources with the stack's tags, and projects that it created, which are not in its state.
 
-    A request of the spot market may have got a machine of which no state knows yet.
+    A spot market request may have a machine that is in no state yet.
     """
     known = state.ids()
     found = api.find(scan.projects, all_projects=bool(scan.unknown_projects))
@@ -86,7 +88,7 @@ def find(api: MetalApi, scan: Scan, state: Deployment) -> Leftovers:
 
 
 def clear(api: MetalApi, leftovers: Leftovers, say: Say) -> None:
-    """Delete leftovers, and say which; raises RecoveryFailed when one does not go."""
+    """Deletes leftovers and reports them; raises RecoveryFailed if one cannot be deleted."""
     for resource in leftovers.resources:
         say(f"deleting {resource}: no state knows it")
     api.delete(leftovers.resources, say)

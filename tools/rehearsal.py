@@ -1,4 +1,4 @@
-"""A preview of a project without credentials, network or anything kept."""
+"""A preview of a project without credentials and network. It keeps nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.session import Session
 def rehearse(
     layout: Layout, engine: Engine, screen: Screen, *also: Callable[[EngineEvent], None], pools: Sequence[str] = ()
 ) -> None:
-    """Preview a stack and those of its pools, as if they had no state; `also` are given every event of the engine."""
+    """Previews a stack and its pools as if they had no state. `also`: functions that get every event of the engine."""
     plugin_host.start(python_plugins(layout.root, with_stand_ins=True))
     program = load_program(layout.root)
     with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:

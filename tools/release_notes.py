@@ -1,7 +1,7 @@
 """The notes of a release: the changelog's section of its version.
 
-`python -m tools.release_notes v1.2.3` prints them. The release workflow calls it before anything is installed, so it
-needs nothing but Python.
+`python -m tools.release_notes v1.2.3` prints them. The release workflow runs it before anything is installed, so it
+needs only Python.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def notes(tag: str, version: str, changelog: str) -> str:
 
 
 def main() -> int:
-    """Print the notes of the tag that is the only argument."""
+    """Prints the notes of the tag in the only argument."""
     if len(sys.argv) != 2:
         print("usage: python -m tools.release_notes TAG", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Which resources `make up REPLACE=...` makes anew, and which it must not. Pure functions."""
+"""Checks which resources `make up REPLACE=...` may replace. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tools.errors import StackError
 from tools.state import EPHEMERAL, REMOVAL, SERVERS, Deployment
 
 _CONTROL_PLANE = re.compile(r"-control-plane-\d+$")
-"""How the names of control plane machines end, and no others do."""
+"""The end of names of control plane machines."""
 
 
 def urns(state: Deployment, stack: str, names: Sequence[str]) -> list[str]:
-    """The URNs of the named machines; raises StackError for one that is not there or has to stay."""
+    """The URNs of the named machines; raises StackError if one does not exist or must not be replaced."""
     found = {name: state.machine(name) for name in names}
     unknown = [name for name, urn in found.items() if urn is None]
     if unknown:
@@ -46,7 +46,7 @@ def _keep_what_formed_the_cluster(found: dict[str, str]) -> None:
 
 
 def _keep_quorum(state: Deployment, names: Sequence[str]) -> None:
-    """etcd of n members goes on without (n - 1) / 2 of them, rounded down."""
+    """Raises StackError if etcd would lose its majority: of n members it needs all but (n - 1) / 2, rounded down."""
     members = [name for name in state.machines() if _CONTROL_PLANE.search(name)]
     asked = sorted(set(names) & set(members))
     spare = (len(members) - 1) // 2

@@ -1,4 +1,4 @@
-"""What is told at the end of an operation: nodes with their checks, times, what changed, what failed."""
+"""The output at the end of an operation: nodes with their checks, durations, changes, failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PHASES = (
 
 
 def nodes_table(nodes: object, redact: Redactor) -> Table | None:
-    """The stack's output `nodes` as a table; None when there is no such output."""
+    """The stack's output `nodes` as a table; None if there is none."""
     if not isinstance(nodes, list) or not nodes:
         return None
     table = Table(title="nodes", title_justify="left", title_style="bold")
@@ -35,7 +35,8 @@ def nodes_table(nodes: object, redact: Redactor) -> Table | None:
 
 
 def checks(found: object) -> str:
-    """`ok 5/6; skipped: afterburn; failed: hostname (saw x)`: what is not in order is named."""
+    """A summary of a node's checks, with the names of those that did not pass: `ok 5/6; skipped: afterburn; failed:
+    hostname (saw x)`."""
     if not isinstance(found, list):
         return "-"
     items = [cast("dict[str, Any]", item) for item in cast("list[object]", found) if isinstance(item, dict)]
@@ -54,7 +55,7 @@ def _named(item: dict[str, Any]) -> str:
 
 
 def phases(progress: Progress) -> list[tuple[str, float, float]]:
-    """Name, begin and duration (seconds, from the first step) of each phase: kinds of resources, and every gate."""
+    """Name, start and duration (seconds, from the first step) of each phase: each kind of resources, and each gate."""
     known = dict(_PHASES)
     spans: dict[str, tuple[float, float]] = {}
     for step in progress.steps.values():
@@ -70,7 +71,7 @@ def phases(progress: Progress) -> list[tuple[str, float, float]]:
 
 
 def phases_table(progress: Progress) -> Table | None:
-    """The phases as a table; None when there were none."""
+    """The phases as a table; None if there are none."""
     rows = phases(progress)
     if not rows:
         return None
@@ -84,7 +85,7 @@ def phases_table(progress: Progress) -> Table | None:
 
 
 def summary(operation: str, progress: Progress, seconds: float) -> str:
-    """One line about what changed."""
+    """One line about the changes."""
     changed = progress.changed()
     unchanged = progress.changes.get("same", 0) + progress.changes.get("refresh", 0)
     if not changed:
@@ -96,7 +97,7 @@ def summary(operation: str, progress: Progress, seconds: float) -> str:
 
 
 def tell_failures(screen: Screen, operation: str, progress: Progress, otherwise: str) -> None:
-    """Say what failed: each resource once. `otherwise` is told when the engine gave no reason."""
+    """Prints each failed resource once. `otherwise` is printed if the engine gave no reason."""
     failures = progress.failures()
     screen.line(f"\n{operation} failed:", style="bold red")
     for title, message in failures:

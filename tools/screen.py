@@ -1,4 +1,4 @@
-"""What the user sees. Every line goes through here, and no secret gets out."""
+"""The output for the user. Every line passes through here, and secrets are masked."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 _SHORTEST = 8
-"""Shorter strings are not masked: they would tear holes into ordinary words."""
+"""Shorter strings are not masked, because ordinary words would match them."""
 
 
 class Redactor:
-    """Replaces known secrets by `[secret]`. The engine masks what it knows as secret; this is the second line."""
+    """Replaces known secrets by `[secret]`. The engine masks secrets that it knows; this is a second protection."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
         self.add(secrets)
 
     def add(self, secrets: Iterable[str]) -> None:
-        """Learn secrets; of a text of several lines, each line is one."""
+        """Adds secrets; each line of a multi-line text counts as one, too."""
         for secret in secrets:
             lines = (line.strip() for line in (secret, *secret.splitlines()))
             self._secrets |= {line for line in lines if len(line) >= _SHORTEST and "-----" not in line}
@@ -32,17 +32,18 @@ class Redactor:
 
 
 class _Console(Console):
-    """A console whose reader may leave (`make up | head`): the run goes on, half an installation helps nobody."""
+    """A console that continues silently when its reader ends (`make up | head`), because half an installation is
+    useless."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
 class Screen:
-    """Prints lines; on a terminal, with a live part below them."""
+    """Prints lines, and on a terminal a live part below them."""
 
     def __init__(self, console: Console | None = None, redact: Redactor | None = None) -> None:
-        # Without a terminal the width is not ours to decide: whoever reads a log wants whole lines.
+        # Without a terminal the output is a log, which should not wrap lines.
         self.console = console or _Console(highlight=False, soft_wrap=True)
         if console is None and not self.console.is_terminal:
             self.console.width = 200
@@ -56,17 +57,17 @@ class Screen:
         return self.console.is_terminal
 
     def line(self, text: str, style: str = "") -> None:
-        """Print one line, or several."""
+        """Prints one or more lines."""
         with self._lock:
             self.console.print(self.redact(text), style=style, markup=False, highlight=False)
 
     def show(self, renderable: RenderableType) -> None:
-        """Print a table or the like, of which each cell was redacted."""
+        """Prints a table or similar, whose cells must be redacted already."""
         with self._lock:
             self.console.print(renderable)
 
     def live(self, renderable: RenderableType | None) -> None:
-        """Replace the live part; None ends it."""
+        """Replaces the live part; None removes it."""
         with self._lock:
             if renderable is None:
                 if self._live is not None:

@@ -1,6 +1,6 @@
-"""The inner half of a run: drives one operation of the engine on one stack, and clears up after interrupted ones.
+"""Runs one operation of the engine on one stack in the inner process, and removes what interrupted runs left.
 
-It runs inside the lab's namespaces (for a lab stack) and alone in a PID namespace: see `containment.py`.
+It runs in the lab's namespaces (for a lab stack) and in its own PID namespace: see `containment.py`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tools.states import held, state_of
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """What the orphan scan needs."""
+    """Access to the platform, for the search for leftovers."""
 
     token: str
     project: str | None
-    """The project that the configuration names; None when the stack makes its own."""
+    """The project in the configuration; None if the stack creates its own."""
     project_name: str | None = None
-    """What the stack calls the project that it makes."""
+    """The name of the project that the stack creates."""
 
 
 class Session:
@@ -64,14 +64,15 @@ class Session:
         self.command: EngineCommand | None = None
 
     def run(self, operation: str, made_of: Sequence[str] | None = None) -> None:
-        """Run `up`, `down`, `refresh` or `preview`; raises ToolError when it fails, after telling what failed.
+        """Runs `up`, `down`, `refresh` or `preview`; raises ToolError if it fails, after printing the failure.
 
-        `made_of`: machines and installer of the lab, which are written down beside the state.
+        Args:
+            made_of: the lab's machines and its installer, which are stored next to the state.
         """
         lock = RunLock(self._layout.lock)
         lock.acquire()
         try:
-            if made_of is not None:  # not before: a `down` may have been removing the state
+            if made_of is not None:  # not earlier: a `down` may have been removing the state
                 machines, installer = made_of
                 write_private(self._layout.machines, machines)
                 write_private(self._layout.installer, installer)
@@ -93,7 +94,7 @@ class Session:
                 self._operations.ask_policies(stack, replace)
             self._mark(operation)
             if operation == "up" and (hostnames := state.to_install(self._replace)):
-                # What installs them, or such as are gone, is to be uploaded again.
+                # The files that install replaced or missing machines must be uploaded again.
                 import_(self._layout, self._command, state.without_installers(hostnames))
             if operation == "down":
                 self._down(stack)
@@ -108,7 +109,7 @@ class Session:
             lock.release()
 
     def _preview(self, stack: automation.Stack, *, forget: bool) -> None:
-        """Tell what `up` would do; `forget`: there was no such stack, as of a new pool, and there is to be none."""
+        """Previews an `up`. `forget`: the stack did not exist (a new pool), so it is removed afterwards."""
         try:
             self._operations.run("preview", stack)
         finally:
@@ -117,9 +118,10 @@ class Session:
                 shutil.rmtree(self._layout.state)
 
     def look(self, operation: str) -> None:
-        """Run `preflight` or `sweep`, which touch no state; raises RunFailed when something is wrong, or left."""
+        """Runs `preflight` or `sweep`, which do not use the state; raises RunFailed if something is wrong or left
+        over."""
         self.prepare()
-        # This command works on a state of its own.
+        # This command works on a temporary state.
         here = replace(self._layout, states=None)
         if operation == "preflight":
             preflight.run(self._settings(), here, self._screen)
@@ -138,17 +140,17 @@ class Session:
         )
 
     def rehearse(self, *also: Callable[[automation.EngineEvent], None]) -> None:
-        """Preview without credentials or network, on a state of its own; `also` are given every event."""
+        """Previews without credentials or network, with a separate state. `also`: functions that get every event."""
         stack = self.open_rehearsal()
         self._operations.run("preview", stack, also=also)
 
     def open_rehearsal(self) -> automation.Stack:
-        """Open the stack for a preview that needs neither credentials nor network."""
+        """Opens the stack for a preview without credentials or network."""
         config = stackfile.for_rehearsal(self._document)
         return self._open(config, own_passphrase=True, lab=True)
 
     def prepare(self) -> automation.Stack:
-        """Write what the engine reads, and open the stack."""
+        """Writes the files that the engine reads, and opens the stack."""
         document = self._document
         self._is_lab = stackfile.lab_machines(document) is not None
         if self._is_lab:
@@ -167,7 +169,7 @@ class Session:
         return self._open(config, own_passphrase=own, lab=self._is_lab)
 
     def _for_lab(self, document: stackfile.Tree, facts: dict[str, Any]) -> stackfile.Config:
-        """The stack file with what the lab adds to it."""
+        """The stack file with the lab's additions."""
         if stackfile.is_hub(document):
             return stackfile.for_lab_hub(document, self._facility.hub_facts(), facts)
         if stackfile.is_managed(document):
@@ -175,7 +177,8 @@ class Session:
         name = stackfile.hub_of(document)
         if name is None:
             return stackfile.for_lab(document, facts)
-        hub = replace(self._layout, stack=name, states=None)  # its state is where it is, also when we only look
+        # the hub's state is at its usual place, also if this command uses a temporary state
+        hub = replace(self._layout, stack=name, states=None)
         told = json.loads(outputs(hub, self._engine, secrets=True))
         return stackfile.for_lab(document, facts, told)
 
@@ -215,7 +218,7 @@ class Session:
         return self.command
 
     def _know_the_cluster(self, operation: str, state: Deployment) -> None:
-        """Which cluster's machines these are. Raises StackError for an `up` that would order them all anew."""
+        """Finds out which cluster the machines belong to. Raises StackError for an `up` that would replace them all."""
         configured = stackfile.cluster(stackfile.read(self._layout.stack_file))
         existing = state.cluster()
         if operation == "up" and existing not in (None, configured):
@@ -228,22 +231,23 @@ class Session:
         self._run = state.run() or (state_of(self._layout.cluster).run() if self._layout.pool else None)
 
     def _to_replace(self, state: Deployment) -> list[str] | None:
-        """The URNs of the machines to make anew."""
+        """The URNs of the machines to replace."""
         return replacement.urns(state, self._layout.stack, self._replace) if self._replace else None
 
     # --- interrupted runs ------------------------------------------------------------------------------------------
 
     def _mark(self, operation: str) -> None:
-        """Leave a note that a run is under way; of several interrupted ones in a row, the first one's time is kept."""
+        """Marks that a run is active. After several interrupted runs in a row, the mark keeps the start of the first
+        one."""
         started = self._since or datetime.now(UTC)
         note = {"operation": operation, "started": started.isoformat()}
         write_private(self._layout.running, json.dumps(note))
 
     def _recover(self, stack: automation.Stack, state: Deployment, *, destroying: bool) -> Deployment:
-        """Clear what an interrupted run left: locks, pending operations, machines that no state knows. Returns the
-        state as it is then."""
+        """Removes what an interrupted run left: locks, pending operations, machines that are in no state. Returns the
+        new state."""
         if locks(self._layout):
-            # We hold the stack's lock, so whoever wrote these is dead.
+            # We hold the stack's lock, so the process that made these locks is dead.
             self._screen.line("removing the lock of an engine that was killed")
             stack.cancel()
         if not self._layout.running.exists():
@@ -265,12 +269,12 @@ class Session:
         return Deployment(document=mended)
 
     def _sweep(self, state: Deployment, *, destroying: bool) -> None:
-        """Delete what carries the stack's name and is in no state."""
+        """Deletes resources with the stack's tags that are in no state."""
         credentials = self._credentials()
         if credentials is None:
             return
         since = None if self._is_lab else self._since
-        # An `up` may have begun the run, and a `down` has ended it.
+        # An `up` may have started the run, and a `down` may have ended it.
         run = state.run() or self._run
         scan = recover.scan_for(
             self._layout.stack, self._cluster, state, credentials.project, since, run=run, destroying=destroying
@@ -280,7 +284,7 @@ class Session:
         recover.clear(platform, leftovers, lambda text: self._screen.line(f"  {text}"))
 
     def _credentials(self) -> Credentials | None:
-        """The platform's token and project; None when the stack orders no machines."""
+        """The platform's token and project; None if the stack orders no machines."""
         if stackfile.is_hub(stackfile.read(self._layout.stack_file)):
             return None
         if self._facts is not None:
@@ -303,7 +307,7 @@ class Session:
         )
 
     def _settings(self) -> dict[str, str]:
-        """The stack's settings as the engine hands them over, secrets included."""
+        """The stack's settings as the engine passes them, with secrets."""
         text = self._command.text(
             ["config", "--show-secrets", "--json", "--stack", self._layout.stack], self._layout.project
         )
@@ -311,8 +315,8 @@ class Session:
         return {name: value for (namespace, _, name), value in known.items() if namespace == stackfile.NAMESPACE}
 
     def _refuse_protected(self, state: Deployment) -> None:
-        """Raises StackError for what is protected, before a `down` touches anything. A cluster may be there that no run
-        saw, so an installation that was not finished is no exception."""
+        """Raises StackError if there are protected resources, before a `down` changes anything. This also applies to an
+        unfinished installation, because a cluster may exist without any run knowing it."""
         protected = state.protected()
         if protected and stackfile.protect(stackfile.read(self._layout.stack_file)) is not False:
             raise StackError(
@@ -322,8 +326,8 @@ class Session:
             )
 
     def _unprotect(self, state: Deployment) -> None:
-        """Before a `down`: what was protected may go where the stack file says so. The engine imports no state as long
-        as the lock of a killed one is there."""
+        """Removes protection before a `down`, if the stack file allows it. Must come after the removal of old locks,
+        because the engine imports no state while there are any."""
         protected = state.protected()
         if protected:
             self._screen.line(f"metal-ipi:protect is false: what was protected may go ({', '.join(protected)})")
@@ -332,7 +336,7 @@ class Session:
     # --- operations --------------------------------------------------------------------------------------------------
 
     def _down(self, stack: automation.Stack) -> None:
-        """Destroy the stack's resources, prove that nothing is left, and remove the stack."""
+        """Destroys the stack's resources, checks that nothing is left, and removes the stack."""
         try:
             self._operations.run("down", stack)
         except RunFailed:

@@ -1,4 +1,4 @@
-"""`python -m tools.settings_reference`: write docs/settings.md and docs/hub-settings.md from the settings' models."""
+"""`python -m tools.settings_reference`: writes docs/settings.md and docs/hub-settings.md from the settings' models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tools.layout import ROOT
 DOCUMENT = Path("docs") / "settings.md"
 HUB_DOCUMENT = Path("docs") / "hub-settings.md"
 _SHARED: dict[type[BaseModel], str] = {DeviceRule: "A rule for disks"}
-"""Models that several settings take: told once, under this heading."""
+"""Models that several settings use: model to the heading under which it is described once."""
 _WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
 _UNITS = {
     **{unit: unit for unit in ("seconds", "hours", "MiB", "GiB", "percent")},
@@ -61,7 +61,7 @@ How a stack file is read, and what the columns say, is told in [Every setting](s
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """One setting."""
+    """One row of a table: a setting."""
 
     path: str
     kind: str
@@ -75,7 +75,7 @@ class _Row:
 
 
 def document() -> str:
-    """The page."""
+    """The text of docs/settings.md."""
     scalars = [_row(name, field, Settings) for name, field in _fields(Settings) if not _models(field.annotation)]
     parts = [_HEAD, "## The cluster", "", *_table(scalars), ""]
     for name, field in _fields(Settings):
@@ -89,7 +89,7 @@ def document() -> str:
 
 
 def hub_document() -> str:
-    """The page of a hub's settings."""
+    """The text of docs/hub-settings.md."""
     parts = [_HUB_HEAD]
     for name, field in _fields(HubSettings):
         if _models(field.annotation) and name != "lab":
@@ -98,7 +98,7 @@ def hub_document() -> str:
 
 
 def values(model: type[BaseModel] = Settings, before: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Every setting that holds a value, by path; shared models as a whole, where they stand."""
+    """Yields path and field of every setting that has a value. A shared model counts as one value."""
     for name, field in _fields(model):
         path, models = f"{before}{name}", _models(field.annotation)
         if not _opened(models):
@@ -108,12 +108,12 @@ def values(model: type[BaseModel] = Settings, before: str = "") -> Iterator[tupl
 
 
 def paths() -> Iterator[str]:
-    """The paths of these."""
+    """Yields the paths of all settings."""
     return (path for path, _ in values())
 
 
 def _section(path: str, field: FieldInfo, level: int) -> Iterator[str]:
-    """The table of a section and what is below it, or one for each kind of it."""
+    """The table of a section and of its subsections, or one table per kind of the section."""
     models = _models(field.annotation)
     inner: list[tuple[str, FieldInfo]] = []
     for model in models:
@@ -138,14 +138,14 @@ def _introduction(field: FieldInfo) -> str:
 
 
 def _rows(before: str, model: type[BaseModel]) -> tuple[list[_Row], list[tuple[str, FieldInfo]]]:
-    """The rows of a model and of the plain models in it, and the unions in it."""
+    """The rows of a model and of the plain models in it, and the unions in it, which get sections of their own."""
     rows: list[_Row] = []
     unions: list[tuple[str, FieldInfo]] = []
     for name, field in _fields(model):
         path, models = f"{before}{name}", _models(field.annotation)
         opened = _opened(models)
         if name == "type" and _literals(field.annotation):
-            continue  # its table says which
+            continue  # the heading of its table says it
         rows.append(_row(path, field, model))
         if len(opened) > 1:
             unions.append((path, field))
@@ -185,7 +185,7 @@ def _type(field: FieldInfo, path: str, model: type[BaseModel]) -> str:
 
 
 def named(annotation: object) -> str:
-    """What an annotation allows, in words."""
+    """The allowed values of a type annotation, in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return named(arguments[0])
@@ -207,7 +207,7 @@ def named(annotation: object) -> str:
 
 
 def _unit(field: FieldInfo, path: str, model: type[BaseModel]) -> str:
-    """Told in the description, in the name, or of the section as a whole."""
+    """The unit of a number: from the description, the name, or the description of the section."""
     name = path.rpartition(".")[2]
     for text in (field.description or "", re.sub(r"(?<=[a-z])([A-Z][a-z]+)$", r" \1", name).lower(), _doc(model)):
         for word, unit in _UNITS.items():
@@ -230,7 +230,7 @@ def _limits(field: FieldInfo) -> str:
 
 
 def _as_written(value: object) -> object:
-    """A section as it stands in a stack file."""
+    """The form of a section in a stack file."""
     assert isinstance(value, BaseModel)
     return value.model_dump(by_alias=True)
 
@@ -262,7 +262,7 @@ def _models(annotation: object) -> list[type[BaseModel]]:
 
 
 def _opened(models: list[type[BaseModel]]) -> list[type[BaseModel]]:
-    """Those that are told where they stand: not the shared ones, nor such as have no fields of their own."""
+    """The models whose fields are listed in place: not shared ones, and not those without fields."""
     return [model for model in models if model not in _SHARED and model.model_fields]
 
 
@@ -281,7 +281,7 @@ def _literals(annotation: object) -> bool:
 
 
 def _kind(model: type[BaseModel]) -> str:
-    """The `type` of a section that has kinds; nothing for another one."""
+    """The `type` of a section that has kinds; empty for others."""
     return str(model.model_fields["type"].default) if "type" in model.model_fields else ""
 
 
@@ -290,7 +290,7 @@ def _doc(model: type[BaseModel]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Markdown takes what stands in angle brackets for HTML."""
+    """Escapes angle brackets, which Markdown takes for HTML."""
     return re.sub(r"<([^>`]*)>", r"&lt;\1&gt;", text)
 
 
@@ -299,7 +299,7 @@ def _anchor(title: str) -> str:
 
 
 def main() -> int:
-    """Write them."""
+    """Writes both pages."""
     (ROOT / DOCUMENT).write_text(document())
     (ROOT / HUB_DOCUMENT).write_text(hub_document())
     return 0

@@ -1,4 +1,4 @@
-"""A hook of mkdocs (`mkdocs.yml`): lists the decision records in the navigation, so that a new one needs no line."""
+"""A hook of mkdocs (`mkdocs.yml`): adds the decision records to the navigation, so that it need not list them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = "adr"
 
 
 def on_config(config: Any) -> Any:
-    """Fill the section, in the order of the records' numbers; a page's title is its first heading."""
+    """Adds the records in the order of their numbers. The title of a page is its first heading."""
     records = sorted(Path(config["docs_dir"], FOLDER).glob("*.md"))
     for item in config["nav"]:
         if SECTION in item:

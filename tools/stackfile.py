@@ -1,6 +1,6 @@
-"""The configuration a run uses: the committed stack file, with what the lab adds. Pure functions from data to data.
+"""The configuration of a run: the committed stack file, with the lab's additions. Pure functions from data to data.
 
-Secrets that the lab hands over are kept apart, for the engine to encrypt: they never stand in a file in clear.
+Secrets of the lab are kept separately, so that the engine encrypts them: they are never written to a file in clear.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ from tools.program import import_from
 
 NAMESPACE = "metal-ipi"
 _FEW = 100
-"""No facility of so few workers is split by itself: `WORKERS_OF_A_STACK` of the settings, which take long to load."""
+"""With up to this many workers, a facility is not split by default. A copy of `WORKERS_OF_A_STACK` of the settings,
+which take long to load."""
 REHEARSAL = "rehearsal"
-"""Stands in for each secret in a preview that has no key to decrypt them."""
+"""Replaces each secret in a preview without the key to decrypt it."""
 
 Tree = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What a stack file holds, and the secrets to be added to it."""
+    """A stack file, and the secrets to add to it."""
 
     document: Tree
-    """The stack file as the engine reads it."""
+    """The stack file in the form that the engine reads."""
     secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Configuration path, as `pulumi config set --path` takes it, to secret value."""
+    """Configuration path, as for `pulumi config set --path`, to secret value."""
 
 
 def _unfit(root: Path, document: object) -> Iterable[tuple[str, str, str, str]]:
-    """What in a document is no plain value, as the project of the stack file has it."""
+    """Values in a document that no configuration can have, according to the stack file's own project."""
     import_from(root)
     try:
         from metal_ipi.stacks.plain import unfit
     except ModuleNotFoundError as error:
         if error.name not in ("metal_ipi.stacks", "metal_ipi.stacks.plain"):
             raise
-        return ()  # a commit of before, which a preview report compares with
+        return ()  # an old commit, with which a preview report compares
     return unfit(document)
 
 
 def read(path: Path) -> Tree:
-    """Read a stack file; raises StackError when there is none, or when it is not one."""
+    """Reads a stack file; raises StackError if it does not exist or is invalid."""
     try:
         document = yaml.safe_load(path.read_text()) or {}
     except FileNotFoundError:
@@ -60,7 +61,8 @@ def read(path: Path) -> Tree:
             why=f"stacks/{path.name} does not exist",
             remedy=f"use one of {', '.join(known) or '(none yet)'}, or write that file",
         ) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # the latter of numbers and depths beyond all reason
+    # ValueError and RecursionError come from absurdly large numbers and depths
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise StackError(f"stacks/{path.name} is not YAML", why=str(error), remedy="correct the file") from error
     for where, _, why, remedy in _unfit(path.parents[1], document):
         raise StackError(
@@ -78,18 +80,18 @@ def read(path: Path) -> Tree:
 
 
 def cluster(document: Tree) -> str:
-    """The cluster's domain, which marks its machines."""
+    """The cluster's domain, which is in the tags of its machines."""
     config = document.get("config") or {}
     return f"{config.get(f'{NAMESPACE}:clusterName')}.{config.get(f'{NAMESPACE}:baseDomain')}"
 
 
 def is_hub(document: Tree) -> bool:
-    """Whether it is the stack of a hub, and not of a cluster."""
+    """Whether it is the stack of a hub instead of a cluster."""
     return f"{NAMESPACE}:provisioning" in _config(document)
 
 
 def hub_of(document: Tree) -> str | None:
-    """The stack of the hub in the lab that a cluster's servers are had from; None where they are had otherwise."""
+    """The lab's hub stack that provides a cluster's servers; None if there is none."""
     hub = _section(document, "lab").get("hub")
     return None if hub is None else str(hub)
 
@@ -100,68 +102,68 @@ def is_managed(document: Tree) -> bool:
 
 
 def lab_machines(document: Tree) -> str | None:
-    """Which kind of machines of the lab the stack wants; None when it is a real facility's stack."""
+    """The kind of lab machines that the stack wants; None for the stack of a real facility."""
     if _config(document).get(f"{NAMESPACE}:lab") is None:
         return None
     return str(_section(document, "lab").get("machines", "libvirt"))
 
 
 def is_lab(path: Path) -> bool:
-    """Whether a stack file is of a stack of the lab. Raises StackError as `read` does."""
+    """Whether a stack file belongs to a lab stack. Raises StackError as `read` does."""
     return lab_machines(read(path)) is not None
 
 
 def lab_installer(document: Tree) -> str:
-    """Which installer of the lab the stack wants: `real` for what asks for a release of OpenShift itself."""
+    """The lab's installer for the stack: `real` by default for a real OpenShift release."""
     version = _config(document).get(f"{NAMESPACE}:openshiftVersion")
     default = "stand-in" if is_hub(document) or _of_stand_in(version) else "real"
     return str(_section(document, "lab").get("installer", default))
 
 
 def _of_stand_in(version: object) -> bool:
-    """Whether a release is the one of the lab's stand-in for openshift-install."""
+    """Whether a release is that of the lab's stand-in for openshift-install."""
     return str(version).endswith("-lab")
 
 
 def wants_small_kubernetes(document: Tree) -> bool:
-    """Whether the lab is to do without a real Kubernetes API."""
+    """Whether the lab is to use a small imitation of the Kubernetes API."""
     return _section(document, "lab").get("kubernetes") == "small"
 
 
 def is_disconnected(document: Tree) -> bool:
-    """Whether nothing outside of the lab's site is to resolve or answer."""
+    """Whether the lab is to be cut off: no names and servers outside its site can be reached."""
     return _section(document, "lab").get("disconnected") is True
 
 
 def has_host_networks(document: Tree) -> bool:
-    """Whether a server has networks of its own."""
+    """Whether a server has its own networkConfig."""
     servers = _section(document, "platform").get("servers")
     return any(isinstance(each, dict) and each.get("networkConfig") for each in servers or ())
 
 
 def announces(document: Tree) -> bool:
-    """Whether API or ingress has an address that machines announce with kube-vip."""
+    """Whether machines announce an address of API or ingress with kube-vip."""
     return any(_section(document, name).get("type") == "kube-vip" for name in ("apiAddress", "ingressAddress"))
 
 
 def has_proxy(document: Tree) -> bool:
-    """Whether nodes reach the outside by a proxy."""
+    """Whether nodes use a proxy to reach the internet."""
     return bool(_section(document, "installConfig").get("proxy"))
 
 
 def uses_metallb(document: Tree) -> bool:
-    """Whether the addresses of services are MetalLB's to announce."""
+    """Whether MetalLB announces the addresses of services."""
     return str(_section(document, "serviceAddresses").get("type")).startswith("metallb-")
 
 
 def has_day_two(document: Tree) -> bool:
-    """Whether operators or the image registry follow when the cluster is complete."""
+    """Whether operators or the image registry are installed after the cluster is complete."""
     return bool(_section(document, "dayTwo"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Obstacle:
-    """Why a stack cannot have machines of a kind, and what to do about it."""
+    """Why a stack cannot have a kind of machines, and what to do about it."""
 
     why: str
     remedy: str
@@ -203,7 +205,7 @@ _NO_OLM = Obstacle(
 
 
 def obstacle(document: Tree, machines: str) -> Obstacle | None:
-    """Why the stack cannot have `simulated` machines, or `libvirt` ones; None when it can."""
+    """Why the stack cannot have `simulated` or `libvirt` machines; None if it can."""
     if uses_metallb(document) and _section(document, "serviceAddresses").get("install", True) is True:
         return _NO_OPERATOR
     if is_disconnected(document) and not rack(document):
@@ -219,53 +221,53 @@ def obstacle(document: Tree, machines: str) -> Obstacle | None:
 
 
 def protect(document: Tree) -> bool | None:
-    """What the file says of protection; None where it says nothing, or nothing that is one."""
+    """The setting `protect`; None if it is not set or invalid."""
     value = _config(document).get(f"{NAMESPACE}:protect")
     return {"true": True, "false": False}.get(str(value).lower())
 
 
 def rack(document: Tree) -> int:
-    """How many servers with a BMC the stack has; 0 when its machines are ordered."""
+    """Number of servers with a BMC; 0 if machines are ordered."""
     return len(_servers(document))
 
 
 def reservations(document: Tree) -> dict[str, str]:
-    """The hardware reservations that the lab is to have, id → plan."""
+    """The lab's hardware reservations: id to plan."""
     found = _tree(_section(document, "lab").get("reservations"))
     return {str(key): str(value) for key, value in found.items()}
 
 
 def may_have_pools(document: Tree) -> bool:
-    """Whether workers may be in stacks of their own. That is for the settings to say; this is only quick."""
+    """Whether workers may be in separate stacks. A quick estimate; the settings have the exact rule."""
     workers = _section(document, "workers")
     many = max(len(_servers(document)), workers.get("count", 0) if isinstance(workers.get("count"), int) else 0)
     return bool(workers.get("pools") or workers.get("perStack")) or many > _FEW
 
 
 def of_pool(document: Tree, pool: str | None) -> Tree:
-    """The file of a pool's stack: that of its cluster's, and which pool it is."""
+    """The stack file of a pool: that of its cluster with the pool's name."""
     if pool is None:
         return document
     return {**document, "config": {**_config(document), f"{NAMESPACE}:pool": pool}}
 
 
 def has_secrets(document: Tree) -> bool:
-    """Whether the file holds values that only its own passphrase decrypts."""
+    """Whether the file has values that need its own passphrase."""
     return _holds_secure(document.get("config"))
 
 
 _HUB_IMAGES = {"ironic": "ironic", "database": "mariadb", "files": "httpd", "dhcp": "dnsmasq"}
-"""By setting, the lab's image."""
+"""Setting to the lab's image."""
 
 
 def for_lab_hub(document: Tree, hub: Tree, facts: Tree) -> Config:
-    """Add what the lab and its hub tell about themselves to the file of a hub's stack, whose own values win."""
+    """Adds the facts of the lab and its hub to the file of a hub's stack. Values in the file take precedence."""
     result = _without_salt(document)
     config, name = _config(result), f"{NAMESPACE}:provisioning"
     added: Tree = {
         "images": {setting: hub["images"][image] for setting, image in _HUB_IMAGES.items()},
         "access": {"type": "node-port", "address": hub["address"]},
-        # BMCs' certificates are of the one, the artifact host's of the other.
+        # BMC certificates come from the first authority, the artifact host's certificate from the second.
         "ca": "".join(Path(path).read_text() for path in (facts["ca_path"], facts["artifacts"]["ca_path"])),
     }
     config[name] = merge(added, config.get(name) or {})
@@ -275,10 +277,11 @@ def for_lab_hub(document: Tree, hub: Tree, facts: Tree) -> Config:
 
 
 def for_lab(document: Tree, facts: Tree, hub: Tree | None = None, kubeconfig: str | None = None) -> Config:
-    """Add what the running lab tells about itself; the committed file's own values win where both have one.
+    """Adds the facts of the running lab. Values in the committed file take precedence.
 
-    `hub` are the outputs of the hub's stack, secrets included, where servers are had from its Ironic; `kubeconfig` is
-    that of the hub whose Cluster API installs the cluster, with an installer of its own.
+    Args:
+        hub: outputs of the hub's stack, with secrets, if the servers come from its Ironic.
+        kubeconfig: of the hub whose Cluster API installs the cluster; that has its own installer.
     """
     dns, artifacts = facts["dns"], facts["artifacts"]
     result = _without_salt(document)
@@ -310,12 +313,14 @@ def for_lab(document: Tree, facts: Tree, hub: Tree | None = None, kubeconfig: st
         "timeouts": {"stable": 1},
     }
     if not _of_stand_in(facts["release"]):
-        # A node of a real release puts the release's operating system on its disk at the first boot: it needs one.
+        # A node of a real release installs the release's operating system on its disk at the first boot, so it needs a
+        # disk.
         cast(Tree, added["boot"])["install"] = {"image": "stream", "device": {"smallest": True}}
         if _of_stand_in(config.get(f"{NAMESPACE}:openshiftVersion")):
             config[f"{NAMESPACE}:openshiftVersion"] = facts["release"]
     if mirror := facts.get("mirror"):
-        # What a site says of its registry. The artifact host's authority is the whole site's.
+        # The settings for a site's own registry. The artifact host's authority has also signed the registry's
+        # certificate.
         added["installConfig"] = {"additionalTrustBundle": Path(artifacts["ca_path"]).read_text()}
         if mirror["release_image"]:
             cast(Tree, added["install"])["releaseImage"] = mirror["release_image"]
@@ -338,14 +343,16 @@ def for_lab(document: Tree, facts: Tree, hub: Tree | None = None, kubeconfig: st
 
 
 def _project_of(document: Tree, api: Tree) -> tuple[Tree, dict[str, str]]:
-    """The platform section and the secrets of a lab that orders machines, in a project of its own or of the stack's."""
+    """The platform section and the secrets for a lab that orders machines, in the lab's project or in one that the
+    stack creates."""
     makes = "projectName" in _section(document, "platform")
     section = {"organizationId": api["organization_id"]} if makes else {"projectId": api["project_id"]}
     return section, {f"{NAMESPACE}:platform.authToken": api["token"]}
 
 
 def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
-    """The same of a lab with a rack, whose servers are the stack's in this order. Takes them out of `document`."""
+    """The platform section and the secrets for a lab with a rack: the stack's servers get the rack's servers in this
+    order. Removes them from `document`."""
     there = cast(list[Tree], facts["rack"]["servers"])
     wanted = cast(list[Tree], _section(document, "platform").pop("servers"))
     if len(there) < len(wanted):
@@ -366,13 +373,13 @@ def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
         if guest is None:
             raise StackError("the lab's machines are simulated", why=_NO_LIBVIRT.why, remedy=_NO_LIBVIRT.remedy)
         made = {"bootstrap": {name: guest[name] for name in ("uri", "bridge", "mac", "address")}}
-    # Ironic's conductors have their authorities from the hub's stack.
+    # With a hub, Ironic's conductors get their authorities from the hub's stack.
     trust = {"bmc": {"ca": Path(facts["ca_path"]).read_text()}} if hub_of(document) is None else {}
     return {**made, "servers": servers, **trust}, secrets
 
 
 def _rack_platform(document: Tree) -> Tree:
-    """The platform's section of a stack whose servers have BMCs; else empty."""
+    """The platform section of a stack whose servers have BMCs; else empty."""
     platform = _section(document, "platform")
     return platform if platform.get("type") in ("redfish", "ironic") else {}
 
@@ -388,19 +395,19 @@ def _servers(document: Tree) -> list[Tree]:
 
 
 def for_facility(document: Tree) -> Config:
-    """A real facility's file as it is; without a salt when nothing in it is encrypted, so that any passphrase fits."""
+    """The file of a real facility. Without encrypted values the salt is removed, so that any passphrase works."""
     return Config(document=copy.deepcopy(document) if has_secrets(document) else _without_salt(document))
 
 
 def for_rehearsal(document: Tree) -> Config:
-    """A file that needs no key: encrypted values replaced by a placeholder, and the program told so."""
+    """A file that needs no key: placeholders replace encrypted values, and a setting tells the program so."""
     result = cast(Tree, _unlocked(_without_salt(document)))
     _config(result)[f"{NAMESPACE}:rehearsal"] = True
     return Config(document=result)
 
 
 def values(config: Config) -> dict[str, str]:
-    """The project's settings as the engine hands them to the program: every value a string, objects as JSON."""
+    """The project's settings as the engine passes them to the program: every value a string, objects as JSON."""
     own = {key: value for key, value in _config(config.document).items() if key.startswith(f"{NAMESPACE}:")}
     return {key.partition(":")[2]: value if isinstance(value, str) else json.dumps(value) for key, value in own.items()}
 
@@ -410,7 +417,7 @@ def _config(document: Tree) -> Tree:
 
 
 def _section(document: Tree, name: str) -> Tree:
-    """One of the project's sections; empty where it is missing, or no mapping."""
+    """A section of the project's settings; empty if it is missing or no mapping."""
     return _tree(_config(document).get(f"{NAMESPACE}:{name}"))
 
 
@@ -423,7 +430,7 @@ def _without_salt(document: Tree) -> Tree:
 
 
 def merge(base: Tree, over: Tree) -> Tree:
-    """A mapping with what stands in another one, which wins; mappings in them are merged as well."""
+    """Merges two mappings recursively; values of `over` take precedence."""
     merged = dict(base)
     for key, value in over.items():
         inner = merged.get(key)

@@ -1,4 +1,4 @@
-"""The engine's state as data: what it knows of machines, and what an interrupted run left pending. Pure functions."""
+"""The engine's state as data: its machines, and what an interrupted run left pending. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ REMOVAL = "metal-ipi:index:Removal"
 INSTALLATION = "metal-ipi:index:Installation"
 REDFISH_SERVER, IRONIC_SERVER = "metal-ipi:index:RedfishMachine", "metal-ipi:index:IronicMachine"
 UNMARKED = frozenset({"metal-ipi:index:DnsRecords", "metal-ipi:index:Artifacts", INSTALLATION, IRONIC_SERVER})
-"""What carries no mark to be found by, but is told by its inputs alone: records in a zone, uploaded files, claims."""
+"""Types whose real objects have no tag to find them by, and are identified by their inputs: records in a zone, uploaded
+files, claims."""
 SERVERS = (REDFISH_SERVER, IRONIC_SERVER)
-"""What is claimed, not ordered."""
+"""Types of servers that are claimed, not ordered."""
 DEVICE = "equinix-metal:index/device:Device"
 SPOT_REQUEST = "equinix-metal:index/spotMarketRequest:SpotMarketRequest"
 PROJECT = "equinix-metal:index/project:Project"
 _ENDINGS = {EPHEMERAL: "", DEVICE: "-device", SPOT_REQUEST: "-request", **dict.fromkeys(SERVERS, "-server")}
-"""How the names of resources end that are machines, by type; before that they are the machines' own."""
+"""Type of a machine's resource to the suffix of its name after the machine's name."""
 _CLUSTER_TAG = "metal-ipi:cluster="
 
 
@@ -33,16 +34,16 @@ class Deployment:
     """An exported state."""
 
     document: Tree
-    """As `pulumi stack export` prints it; secrets are encrypted."""
+    """As printed by `pulumi stack export`; secrets are encrypted."""
 
     @property
     def resources(self) -> list[Tree]:
-        """Every resource, also the ones that are no machines."""
+        """All resources, not only machines."""
         return cast("list[Tree]", self._deployment.get("resources") or [])
 
     @property
     def pending(self) -> list[Tree]:
-        """Operations that had begun when the engine died."""
+        """Operations that were running when the engine died."""
         return cast("list[Tree]", self._deployment.get("pending_operations") or [])
 
     @property
@@ -50,7 +51,7 @@ class Deployment:
         return self.document.get("deployment") or {}
 
     def ids(self) -> set[str]:
-        """Every id that a resource has or names as its machine."""
+        """All ids of resources and of their machines."""
         found: set[str] = set()
         for resource in self.resources:
             outputs = cast(Tree, resource.get("outputs") or {})
@@ -58,7 +59,7 @@ class Deployment:
         return found
 
     def has(self, type_: str) -> bool:
-        """Whether a resource of a type is in the state."""
+        """Whether the state has a resource of this type."""
         return any(resource.get("type") == type_ for resource in self.resources)
 
     def pending_creates(self) -> Iterator[tuple[str, str]]:
@@ -68,16 +69,16 @@ class Deployment:
                 yield describe(cast(Tree, operation.get("resource") or {}))
 
     def project_ids(self) -> set[str]:
-        """The ids of Metal projects that the stack made itself."""
+        """Ids of the Metal projects that the stack created."""
         return {str(r["id"]) for r in self.resources if r.get("type") == PROJECT and r.get("id")}
 
     def pending_projects(self) -> frozenset[str]:
-        """The names of projects whose creation was interrupted: they carry no tag, and are found by their names."""
+        """Names of projects whose creation was interrupted. Projects have no tags, so they are found by name."""
         pending = [cast(Tree, item["resource"]) for item in self.pending if item.get("type") == "creating"]
         return frozenset(str((r.get("inputs") or {}).get("name")) for r in pending if r.get("type") == PROJECT)
 
     def cluster(self) -> str | None:
-        """The domain of the cluster whose machines are in the state, as their tags or installations say; else None."""
+        """The domain of the cluster whose machines are in the state, from their tags or installations; else None."""
         for resource in self.resources:
             if resource.get("type") == INSTALLATION:
                 return str((resource.get("inputs") or {})["cluster"])
@@ -88,11 +89,11 @@ class Deployment:
         return None
 
     def run(self) -> str | None:
-        """What tells this installation from others of the same stack, as its marks say; None before there is one."""
+        """The id of this installation (run), which is in its tags; None if it does not exist yet."""
         return next((str(r["id"]) for r in self.resources if r.get("type") == CLUSTER_KEYS and r.get("id")), None)
 
     def machine(self, hostname: str) -> str | None:
-        """The URN of the machine with this name (`lab-worker-0`); None when the state has none."""
+        """The URN of the machine with this name (`lab-worker-0`); None if the state has none."""
         for resource in self.resources:
             type_, name = describe(resource)
             if type_ in _ENDINGS and name == f"{hostname}{_ENDINGS[type_]}":
@@ -105,12 +106,13 @@ class Deployment:
         return sorted(name.removesuffix(_ENDINGS[type_]) for type_, name in found if type_ in _ENDINGS)
 
     def to_install(self, replaced: Collection[str]) -> frozenset[str]:
-        """The names of installed machines that are to be ordered: made anew, or gone. Servers of one's own stay."""
+        """Names of installed machines that will be ordered: replaced or missing ones. Own servers are never ordered."""
         hostnames = {str(r["inputs"]["hostname"]) for r in self.resources if r.get("type") == INSTALLATION}
         return frozenset(name for name in hostnames if name in replaced or self.machine(name) is None)
 
     def without_installers(self, hostnames: Collection[str]) -> Tree:
-        """The document, knowing that what installed these machines is not uploaded any more: it is done once more."""
+        """The document without the hashes of files that install these machines, so that the files are uploaded
+        again."""
         gone: defaultdict[str, set[str]] = defaultdict(set)
         for resource in self.resources:
             if resource.get("type") == INSTALLATION and resource["inputs"]["hostname"] in hostnames:
@@ -126,15 +128,16 @@ class Deployment:
         return {**self.document, "deployment": {**self._deployment, "resources": resources}}
 
     def without_pending(self) -> Tree:
-        """The document without pending operations, to be imported again: the next `up` makes these anew."""
+        """The document without pending operations, for an import: the next `up` does them again."""
         deployment = {key: value for key, value in self._deployment.items() if key != "pending_operations"}
         return {**self.document, "deployment": deployment}
 
     def for_destroy(self) -> Tree:
-        """The same, before a `down`: what may have been made and has no mark is in it, so that it is deleted.
+        """The document for a `down`: also without pending operations, but with resources that may have been created and
+        have no tag, so that they are deleted.
 
-        Deleting it is harmless when it was not made. One that was being updated is there twice, as it was and, to be
-        deleted too, as it should have become.
+        Deleting a resource that was not created is harmless. A resource that was being updated is there twice: with its
+        old inputs, and with the new ones, marked for deletion.
         """
         document = self.without_pending()
         known = {str(resource["urn"]) for resource in self.resources}
@@ -148,16 +151,16 @@ class Deployment:
         return {**document, "deployment": {**document["deployment"], "resources": [*self.resources, *made]}}
 
     def protected(self) -> list[str]:
-        """The names of the resources that nothing may delete."""
+        """The names of protected resources."""
         return [urn_name(str(r.get("urn", ""))) for r in self.resources if r.get("protect")]
 
     def without_protection(self) -> Tree:
-        """The document of a state in which everything may be deleted."""
+        """The document of a state without any protection."""
         resources = [{key: value for key, value in r.items() if key != "protect"} for r in self.resources]
         return {**self.document, "deployment": {**self._deployment, "resources": resources}}
 
     def left(self) -> list[tuple[str, str]]:
-        """Type and name of each real resource that is still there."""
+        """Type and name of each real resource in the state."""
         return [describe(r) for r in self.resources if r.get("custom") and not r.get("type", "").startswith("pulumi:")]
 
 
@@ -167,7 +170,7 @@ def describe(resource: Tree) -> tuple[str, str]:
 
 
 def is_check(type_: str, name: str) -> bool:
-    """Whether a resource checks nodes; installer's assets are made by a command as well."""
+    """Whether a resource runs node checks. The installer's assets come from a command, too."""
     return type_ == "command:local:Command" and "-checks-" in name
 
 
@@ -177,5 +180,5 @@ def urn_name(urn: str) -> str:
 
 
 def _without_hashes(outputs: Tree, names: Collection[str]) -> Tree:
-    """The outputs of uploaded files, not knowing some of them."""
+    """The outputs of uploaded files without the hashes of some of them."""
     return {**outputs, "hashes": {name: hash_ for name, hash_ in outputs["hashes"].items() if name not in names}}

@@ -1,6 +1,6 @@
-"""What the states of this checkout hold: read from the files of the engine's backends, without the engine.
+"""Reads the states of this checkout from the files of the engine's backends, without the engine.
 
-Secrets stay as they are; nothing here is asked for that is one.
+Secrets stay encrypted; nothing here needs them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tools.state import Deployment
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What is no orphan, whatever it looks like."""
+    """Everything in this checkout's states: none of it is an orphan."""
 
     stacks: frozenset[str] = frozenset()
-    """The stacks that have their state here."""
+    """The stacks with a state in this checkout."""
     ids: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The id of everything in a state → its stack."""
+    """Id of everything in a state to its stack."""
     runs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What marks the things of an installation that is up (`metal-ipi:run`) → its stack."""
+    """Run of an existing installation (tag `metal-ipi:run`) to its stack."""
 
 
 def held(layout: Layout) -> Held:
-    """What the stacks hold that have their state beside this one's. Raises RunFailed when one cannot be read."""
+    """Everything in the states next to this stack's. Raises RunFailed if one cannot be read."""
     ids: dict[str, str] = {}
     runs: dict[str, str] = {}
     files = layout.checkpoints()
@@ -41,12 +41,12 @@ def held(layout: Layout) -> Held:
 
 
 def state_of(layout: Layout) -> Deployment:
-    """The stack's state; empty where it has none. Raises RunFailed when it cannot be read."""
+    """The stack's state; empty if there is none. Raises RunFailed if it cannot be read."""
     return _read(layout.checkpoint) if layout.checkpoint else Deployment(document={})
 
 
 def _read(file: Path) -> Deployment:
-    """The backend's file holds what `pulumi stack export` prints, in other wrapping."""
+    """Reads a state file of the backend, which has the content of `pulumi stack export` in another structure."""
     try:
         checkpoint = json.loads(file.read_text())["checkpoint"]
         return Deployment(document={"deployment": checkpoint.get("latest") or {}})

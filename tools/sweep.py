@@ -1,7 +1,7 @@
-"""`make sweep`: what stacks of ours left in a project. Judging is pure; only `run` asks.
+"""`make sweep`: lists and deletes what our stacks left in a project. Only `run` does I/O.
 
-An orphan carries our marks, is old enough, and no state of this checkout knows it. Another checkout's may: so it is
-deleted only where its stack is named. What carries no marks is never named, let alone deleted.
+An orphan has our tags, is old enough, and is in no state of this checkout. It may be in the state of another checkout,
+so it is deleted only if the user names its stack. Resources without our tags are never listed or deleted.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _UNITS = {"m": 60, "h": 3600, "d": 86400}
 _DEFAULT_AGE = "1h"
 DELETE, YES = "delete", "yes"
 UNKNOWN = "of another checkout or of a lost state"
-"""What no state of this checkout knows."""
+"""Label of resources that are in no state of this checkout."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is asked for."""
+    """The user's request."""
 
     delete: bool
-    """Whether orphans are to be deleted; else they are only listed."""
+    """Whether to delete orphans; otherwise they are only listed."""
     confirmed: str
-    """What the list said that is to be given back, or `yes`; empty where nothing was."""
+    """The confirmation code from the list, or `yes`; empty if not confirmed."""
     age: timedelta
-    """What is younger stays: somebody may be at work with it."""
+    """Younger resources are kept, because somebody may be working with them."""
     of: str
-    """Only this stack's things; empty: every stack's, which are only listed."""
+    """Only resources of this stack; empty: those of all stacks, which are only listed."""
 
     @classmethod
     def from_(cls, environment: Mapping[str, str]) -> Wanted:
-        """SWEEP, CONFIRM, AGE and OF, as `make` hands them over. Raises StackError."""
+        """Reads SWEEP, CONFIRM, AGE and OF from the environment. Raises StackError."""
         sweep, age = environment.get("SWEEP", ""), environment.get("AGE") or _DEFAULT_AGE
         confirmed, of = environment.get("CONFIRM", ""), environment.get("OF", "")
         match = re.fullmatch(r"(\d+)([mhd]?)", age)
@@ -66,15 +66,19 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One thing of ours, and whether it is an orphan."""
+    """A resource of ours, with the decision whether it is an orphan."""
 
     resource: Resource
     kept: str
-    """Why it stays; empty: it is an orphan, as far as this checkout can tell."""
+    """Why it is kept; empty: it is an orphan, as far as this checkout knows."""
 
 
 def judge(found: Found, wanted: Wanted, held: Held, now: datetime) -> list[Judged]:
-    """`held`: what this checkout's states hold. A project of ours is an orphan when all that is in it is one."""
+    """Decides about each resource. A project of ours is an orphan if everything in it is one.
+
+    Args:
+        held: everything in the states of this checkout.
+    """
     judged = [Judged(resource=each, kept=_why_kept(each, wanted, held, now)) for each in found.resources]
     projects = [
         Judged(
@@ -111,7 +115,8 @@ def _why_young(resource: Resource, wanted: Wanted, now: datetime) -> str:
 
 
 def _why_project_kept(project: Resource, judged: Sequence[Judged], others: int, wanted: Wanted, now: datetime) -> str:
-    """Projects carry no marks: one is ours when it holds something of ours, and nothing of anybody else."""
+    """Why a project is kept; empty: it is an orphan. Projects have no tags: a project is ours if it contains something
+    of ours, and nothing else."""
     inside = [each for each in judged if each.resource.project == project.id]
     if others:
         return "holds things that are not ours"
@@ -123,13 +128,13 @@ def _why_project_kept(project: Resource, judged: Sequence[Judged], others: int, 
 
 
 def code(orphans: Sequence[Judged]) -> str:
-    """What confirms exactly these."""
+    """The confirmation code for exactly these orphans."""
     ids = "\n".join(sorted(each.resource.id for each in orphans))
     return hashlib.sha256(ids.encode()).hexdigest()[:8]
 
 
 def table(judged: Sequence[Judged], now: datetime) -> Table:
-    """Orphans first."""
+    """The table for the user, orphans first."""
     shown = Table(title="what carries our marks", title_justify="left", title_style="bold")
     for column in ("kind", "name", "stack", "cluster", "age", ""):
         shown.add_column(column, overflow="fold")
@@ -157,13 +162,13 @@ def run(
     held: Callable[[], Held],
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> None:
-    """List, and delete where that is asked for and confirmed. Raises RunFailed while there are orphans.
+    """Lists orphans, and deletes them if that is requested and confirmed. Raises RunFailed while there are orphans.
 
     Args:
-        projects: the ids of those to look into.
-        named: the name of a project that the stack makes; all of that name are looked into.
-        held: tells what the states of this checkout hold. It is asked after the project, so that what is ordered
-            meanwhile is known.
+        projects: ids of the projects to search.
+        named: name of a project that the stack creates; all projects of that name are searched.
+        held: reads the states of this checkout. It is called after the search, so that newly ordered resources are
+            known.
     """
     made = [each for each in api.find([], all_projects=True).projects if each.name == named] if named else []
     found = api.find({*projects, *(each.id for each in made)})

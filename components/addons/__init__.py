@@ -1,1 +1,1 @@
-"""What is installed when a cluster is complete: operators, their objects, the image registry's storage."""
+"""What is installed once the cluster is complete: operators, their custom resources, the image registry's storage."""

@@ -1,7 +1,7 @@
-"""Custom resources that operators are given: read, and checked before anything is declared.
+"""Reads the custom resources that users give to operators, and checks them before any resource is declared.
 
-Their schemas come with the operators: the API server has them when the operator is installed, and refuses what does not
-fit. What can be told before is told here.
+The schema of a custom resource arrives with its operator. Once the operator is installed, the API server refuses an
+object that does not fit its schema. This module checks what can be checked earlier.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ _METADATA = ("name", "namespace", "labels", "annotations")
 
 
 class ObjectsError(WrongObjects):
-    """Objects that no operator can be given; `problems` has each with its place, cause and remedy."""
+    """Custom resources that cannot be applied; `problems` lists each with its place, its cause and what to do."""
 
     subject = "the objects of dayTwo"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """Where objects of an operator stand."""
+    """One place where custom resources of an operator are written: a file, or a manifest."""
 
     where: str
-    """What messages call it: a setting."""
+    """The setting they come from, as error messages name it."""
     file: Path | None = None
     manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The object itself, where there is no file."""
+    """The object itself. Used when `file` is None."""
     wait_for: str | None = None
-    """What each of them is waited for, as pulumi.com/waitFor has it."""
+    """The condition to wait for, in the syntax of the annotation pulumi.com/waitFor; for each object of this place."""
 
 
 def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
-    """The objects of each place, with their annotations for the wait. Raises ObjectsError with all that is wrong."""
+    """Return one list of objects for each place, annotated with what to wait for. Raises ObjectsError with all
+    problems."""
     problems, seen = list[str](), dict[tuple[str, ...], str]()
     found: list[list[dict[str, Any]]] = []
     for each in given:
@@ -67,7 +68,7 @@ def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
 
 
 def awaited(tree: Mapping[str, Any], wait_for: str | None) -> dict[str, Any]:
-    """The object, waited for as is said here, unless it says so itself."""
+    """Copy the object and add the pulumi.com/waitFor annotation, unless the object has that annotation already."""
     metadata = mapping(tree.get("metadata"))
     if wait_for is None:
         return dict(tree)

@@ -1,12 +1,13 @@
-"""Operators of the Operator Lifecycle Manager (OLM), and the objects that they are given.
+"""Operators of the Operator Lifecycle Manager (OLM), and their custom resources.
 
-An operator is a Subscription in a namespace of its own with an OperatorGroup. OLM makes an InstallPlan of it, and of
-that a ClusterServiceVersion, which succeeds when the operator runs. A gate waits for that, and tells what stands in the
-way. The operator's objects come after it, one after the other: before, the API does not know their kinds.
+An operator is a Subscription in a namespace of its own with an OperatorGroup. OLM creates an InstallPlan from the
+Subscription, and from the InstallPlan a ClusterServiceVersion, which succeeds when the operator runs. A gate waits for
+that and reports what blocks it. The operator's custom resources are applied one by one after the gate, because the API
+does not know their kinds earlier.
 
-To remove an operator its objects go first, while it is still there to clean up after them, then the namespace with
-everything of the operator in it. Its CustomResourceDefinitions stay: OLM leaves them, because objects of others may be
-of these kinds.
+When an operator is removed, its custom resources are deleted first, while the operator still runs and can clean up.
+Then the namespace is deleted with everything in it. The CustomResourceDefinitions stay: OLM leaves them, because other
+objects may be of these kinds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class SecretArgs:
 
     name: str
     data: Mapping[str, pulumi.Input[str]]
-    """Key → text; secret."""
+    """Key → text. The texts are secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,44 +43,48 @@ class OperatorArgs:
     catalog: str
     catalog_namespace: str = "openshift-marketplace"
     channel: str | None = None
-    """None: the package's default."""
+    """None: the package's default channel."""
     starting_csv: str | None = None
-    """None: the channel's latest."""
+    """The version to install first. None: the newest of the channel."""
     privileged: bool = False
     """Whether pods of the namespace may use the host's network and files."""
     manual: bool = False
-    """Whether somebody approves each InstallPlan."""
+    """Whether a person approves each InstallPlan."""
     everywhere: bool = False
-    """Whether it looks for objects in all namespaces; else in its own. Of a namespace all have the same."""
+    """Whether the operator watches all namespaces; if not, only its own. Operators in one namespace must agree on
+    this."""
     secrets: tuple[SecretArgs, ...] = ()
-    """What its objects name."""
+    """Secrets that the custom resources refer to."""
     objects: tuple[Manifest, ...] = ()
-    """Its objects, in order; `pulumi.com/waitFor` says what each is waited for."""
+    """The operator's custom resources, in order; the annotation `pulumi.com/waitFor` says what to wait for after
+    each."""
     follows: str | None = None
-    """The package whose objects come before this one's."""
+    """The package whose custom resources must be applied before this operator's."""
     settled: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What must be ready behind the first object before the second: path of an object of the API → condition."""
+    """What must be ready after the first custom resource and before the second: API path of an object → its
+    condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorsArgs:
-    """What is installed on a cluster."""
+    """The operators of one cluster."""
 
     kubeconfig: pulumi.Input[Secret[str]]
-    """An administrator's kubeconfig, secret."""
+    """An administrator's kubeconfig; secret."""
     credentials: ClusterCredentials
-    """The same, as gates take it."""
+    """Credentials of the same cluster, in the form that gates take."""
     operators: tuple[OperatorArgs, ...]
     timeout: int
-    """Seconds until an operator is installed; the same until an object is ready."""
+    """Seconds to wait until an operator is installed, and again until each custom resource is ready."""
     after: Sequence[pulumi.Resource] = ()
-    """What must be done before the cluster is asked for anything."""
+    """Resources that must be complete before the cluster's API is used."""
     cluster: pulumi.Resource | None = None
-    """What lasts as long as the cluster: the objects go with it, without anybody being asked to delete them."""
+    """A resource that lives as long as the cluster. When it is deleted, the objects are dropped from the state without
+    calls to the API."""
 
 
 class Operators(pulumi.ComponentResource):
-    """All operators of one cluster, beside each other; by server-side apply."""
+    """All operators of one cluster; independent operators are installed in parallel, by server-side apply."""
 
     done: tuple[pulumi.Resource, ...]
     """The last resource of each operator."""
@@ -107,7 +112,7 @@ class Operators(pulumi.ComponentResource):
         self.register_outputs({"operators": [each.package for each in args.operators]})
 
     def _group(self, args: OperatorArgs, *, privileged: bool) -> pulumi.Resource:
-        """The namespace, and what says where operators in it look for objects."""
+        """The namespace and its OperatorGroup, which says which namespaces the operators watch."""
         namespace = kubernetes.core.v1.Namespace(
             f"{self._name}-{args.namespace}-namespace",
             metadata={"name": args.namespace, "labels": namespace_labels(args.namespace, privileged=privileged)},
@@ -117,7 +122,7 @@ class Operators(pulumi.ComponentResource):
         return self._custom(f"{args.namespace}-operator-group", group, namespace)
 
     def _operator(self, args: OperatorArgs, group: pulumi.Resource) -> pulumi.Resource:
-        """The operator and its objects; the last resource of them."""
+        """The Subscription, its gate and the custom resources; returns the last of these resources."""
         wanted = subscription(args)
         subscribed = self._custom(f"{args.package}-subscription", wanted, group)
         spec = OperatorInstalled(
@@ -171,8 +176,11 @@ class Operators(pulumi.ComponentResource):
 
 
 def namespace_labels(namespace: str, *, privileged: bool) -> dict[str, str]:
-    """Restricted namespaces refuse pods that use the host's network and files. OpenShift's monitoring looks at
-    namespaces of its own prefix that say so."""
+    """Labels of an operator's namespace.
+
+    Without the privileged label, Pod Security admission refuses pods that use the host's network and files. OpenShift's
+    monitoring scrapes namespaces named openshift-* that have the label cluster-monitoring.
+    """
     labels = {"openshift.io/cluster-monitoring": "true"} if namespace.startswith("openshift-") else {}
     if privileged:
         labels |= {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
@@ -180,7 +188,7 @@ def namespace_labels(namespace: str, *, privileged: bool) -> dict[str, str]:
 
 
 def operator_group(namespace: str, *, everywhere: bool) -> Manifest:
-    """Where operators in a namespace look for their objects."""
+    """The OperatorGroup of a namespace: which namespaces its operators watch."""
     spec: Manifest = {} if everywhere else {"targetNamespaces": [namespace]}
     return {
         "apiVersion": "operators.coreos.com/v1",
@@ -191,7 +199,7 @@ def operator_group(namespace: str, *, everywhere: bool) -> Manifest:
 
 
 def subscription(args: OperatorArgs) -> Manifest:
-    """What OLM is asked for."""
+    """The Subscription that asks OLM to install the operator."""
     spec: Manifest = {
         "name": args.package,
         "source": args.catalog,

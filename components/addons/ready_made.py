@@ -1,8 +1,8 @@
-"""What operators are told that have settings of their own: LVM Storage, NMState, health checks of nodes.
+"""Custom resources for operators that have settings of their own: LVM Storage, NMState, health checks of nodes.
 
-Fields as in the operators' own types: openshift/lvm-operator (api/v1alpha1), nmstate/kubernetes-nmstate (api),
-medik8s/node-healthcheck-operator and medik8s/fence-agents-remediation (api/v1alpha1). The types were read, and
-no definition of theirs was compared with. Nothing here needs Pulumi or a cluster.
+Field names come from the operators' Go types: openshift/lvm-operator (api/v1alpha1), nmstate/kubernetes-nmstate (api),
+medik8s/node-healthcheck-operator and medik8s/fence-agents-remediation (api/v1alpha1). The types were read; the result
+was not validated against the operators' CRDs. Nothing here needs Pulumi or a cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Manifest = dict[str, Any]
 LVM, LVM_NAMESPACE = "lvms-operator", "openshift-storage"
 NMSTATE, NMSTATE_NAMESPACE = "kubernetes-nmstate-operator", "openshift-nmstate"
 NMSTATE_WEBHOOK = f"/apis/apps/v1/namespaces/{NMSTATE_NAMESPACE}/deployments/nmstate-webhook"
-"""The API asks it about each policy."""
+"""The API path of the webhook that validates each NodeNetworkConfigurationPolicy."""
 HEALTH, FENCING, AVAILABILITY_NAMESPACE = (
     "node-healthcheck-operator",
     "fence-agents-remediation",
@@ -36,13 +36,13 @@ class NodeBmc:
     address: str
     """Its https URL."""
     system_id: str | None
-    """The id of the System, where the BMC serves several."""
+    """The id of the Redfish System; needed where the BMC serves several."""
     secret: str
-    """The Secret with its account."""
+    """The Secret that holds the BMC's account."""
 
 
 def role_label(role: str) -> str:
-    """The label of a role's nodes."""
+    """The label that nodes of the role have."""
     return f"node-role.kubernetes.io/{role}"
 
 
@@ -57,8 +57,10 @@ def lvm_cluster(
     overprovision_ratio: int,
     taints: Iterable[tuple[str, str, str]] = (),
 ) -> Manifest:
-    """LVM Storage's only object: which disks it takes on which nodes. `taints` are those of these nodes: key, value and
-    effect."""
+    """The LVMCluster: which disks LVM Storage uses on which nodes.
+
+    `taints` are the taints of these nodes (key, value, effect), which LVM Storage's pods must tolerate.
+    """
     selector: Manifest = {"paths": list(disks)}
     selector |= {"forceWipeDevicesAndDestroyAllData": True} if wipe else {}
     device_class: Manifest = {
@@ -87,19 +89,19 @@ def lvm_cluster(
 
 
 def nmstate() -> Manifest:
-    """Has the operator start what changes networks, on all nodes."""
+    """The NMState object, which makes the operator run its handler on all nodes."""
     return _object("nmstate.io/v1", "NMState", "nmstate", {})
 
 
 def network_policy(name: str, desired: Mapping[str, Any], *, role: str | None, max_unavailable: int) -> Manifest:
-    """What networks of nodes are to be. The operator goes back to what was where a node loses its way."""
+    """The desired network state of a role's nodes. The operator rolls a node back when it loses its connection."""
     spec: Manifest = {"desiredState": dict(desired), "maxUnavailable": max_unavailable}
     spec |= {"nodeSelector": {role_label(role): ""}} if role is not None else {}
     return _object("nmstate.io/v1", "NodeNetworkConfigurationPolicy", name, spec, wait_for="condition=Available")
 
 
 def fencing_template(bmcs: Sequence[NodeBmc], *, verify: bool) -> Manifest:
-    """How a node is restarted over its BMC (fence_redfish(8)); accounts stand in Secrets."""
+    """The template for restarting a node over its BMC with fence_redfish(8). Accounts are read from Secrets."""
     at = {bmc.node: urlsplit(bmc.address) for bmc in bmcs}
     by_node = {
         "--ip": {node: str(url.hostname) for node, url in at.items()},
@@ -118,7 +120,8 @@ def fencing_template(bmcs: Sequence[NodeBmc], *, verify: bool) -> Manifest:
 
 
 def health_check(role: str, *, spared: str, unhealthy_after: int, min_healthy_percent: int) -> Manifest:
-    """Which nodes are looked after: those of the role without the label `spared`; what is done is the template's."""
+    """The NodeHealthCheck for nodes of the role without the label `spared`. The fencing template says how they are
+    repaired."""
     template = {
         "apiVersion": _FENCING_API,
         "kind": "FenceAgentsRemediationTemplate",

@@ -1,13 +1,13 @@
 """Where the cluster's own image registry keeps its images.
 
-OpenShift's image registry operator makes its configuration itself, with `managementState: Removed` on platforms that
-bring no storage (cluster-image-registry-operator, pkg/storage, and pkg/operator/bootstrap.go). So there is no object to
-make: a patch says what of it is ours, and takes these fields over. The patch stays when the settings go, because the
-operator does nothing sensible with a configuration that says neither; and with it what it names, the volume with the
-images and the keys of the object store.
+OpenShift's image registry operator creates its own configuration object. On platforms without storage it sets
+`managementState: Removed` (cluster-image-registry-operator, pkg/storage, and pkg/operator/bootstrap.go). So this module
+patches that object and takes over the fields it sets. The patch is kept when the settings are removed, because the
+operator cannot work with a configuration without managementState and storage. What the patch refers to is kept as well:
+the volume with the images, and the keys of the object store.
 
-A claim cannot be changed, and one that a pod uses does not go. So each has a name of its own: another one is there
-before the configuration names it, and the one before is left, with its images.
+A PersistentVolumeClaim cannot be changed, and one that a pod uses cannot be deleted. So each claim has its own name:
+the new claim exists before the configuration refers to it, and the old claim is left with its images.
 """
 
 from __future__ import annotations
@@ -29,49 +29,49 @@ NAMESPACE = "openshift-image-registry"
 _API_VERSION = "imageregistry.operator.openshift.io/v1"
 _PATH = f"/apis/{_API_VERSION}/configs/cluster"
 _KEYS = "image-registry-private-configuration-user"
-"""The Secret whose keys the operator takes for an object store (pkg/defaults)."""
+"""The Secret from which the operator reads the keys of an object store (pkg/defaults)."""
 _TAKEN_OVER = {"pulumi.com/patchForce": "true"}
-"""Of what may be there already, as it stays when the settings go."""
+"""Take over objects and fields that exist already: they are kept when the settings are removed."""
 _NOT_THE_OPERATORS = {"managementState": "Unmanaged"}
-"""Of the storage. The operator says `Managed` of a temporary volume and of a bucket that it made, and does not take it
-back when the storage becomes another. When it is removed it would delete what is `Managed`: the claim, or the bucket
-with all images (cluster-image-registry-operator, pkg/storage/emptydir, pkg/storage/s3, pkg/storage/pvc)."""
+"""Merged into `storage`. The operator sets `Managed` for a temporary volume and for a bucket that it created, and keeps
+that value when the storage changes. When the registry is removed, the operator deletes `Managed` storage: the claim, or
+the bucket with all images (cluster-image-registry-operator, pkg/storage/emptydir, pkg/storage/s3, pkg/storage/pvc)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimArgs:
-    """A volume for the images."""
+    """A persistent volume for the images."""
 
     storage_class: str | None
-    """None: the cluster's default one."""
+    """None: the cluster's default storage class."""
     size: int
-    """GiB."""
+    """Its size in GiB."""
     access: str
-    """`ReadWriteOnce` or `ReadWriteMany`."""
+    """The access mode: `ReadWriteOnce` or `ReadWriteMany`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RegistryArgs:
-    """What the registry is to be."""
+    """The desired image registry."""
 
     kubeconfig: pulumi.Input[Secret[str]]
-    """An administrator's kubeconfig, secret."""
+    """An administrator's kubeconfig; secret."""
     credentials: ClusterCredentials
-    """The same, as gates take it."""
+    """Credentials of the same cluster, in the form that gates take."""
     timeout: int
-    """Seconds until it is available."""
+    """Seconds to wait until the registry is available."""
     managed: bool
-    """Whether it runs."""
+    """Whether the registry runs."""
     replicas: int = 1
     storage: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """`spec.storage` of its configuration; of a claim it is made here."""
+    """`spec.storage` of the operator's configuration. Not used when `claim` is given."""
     claim: ClaimArgs | None = None
     keys: Mapping[str, pulumi.Input[str]] | None = None
-    """Of an object store, secret: REGISTRY_STORAGE_S3_ACCESSKEY, REGISTRY_STORAGE_S3_SECRETKEY."""
+    """Keys of an object store, secret: REGISTRY_STORAGE_S3_ACCESSKEY, REGISTRY_STORAGE_S3_SECRETKEY."""
     after: Sequence[pulumi.Resource] = ()
-    """What must be done before."""
+    """Resources that must be complete first."""
     cluster: pulumi.Resource | None = None
-    """What lasts as long as the cluster."""
+    """A resource that lives as long as the cluster."""
 
 
 class ImageRegistry(pulumi.ComponentResource):
@@ -128,7 +128,7 @@ class ImageRegistry(pulumi.ComponentResource):
 
 
 def claim(args: ClaimArgs) -> dict[str, Any]:
-    """The claim's manifest."""
+    """The manifest of the PersistentVolumeClaim; its name contains a hash of its spec."""
     spec: dict[str, Any] = {
         "accessModes": [args.access],
         "resources": {"requests": {"storage": f"{args.size}Gi"}},
@@ -140,9 +140,9 @@ def claim(args: ClaimArgs) -> dict[str, Any]:
 
 
 def configuration(args: RegistryArgs) -> dict[str, Any]:
-    """What of the operator's configuration is ours."""
+    """The fields of the operator's configuration that this component sets."""
     if not args.managed:
-        # The API wants replicas in any case; and a storage with nothing in it would become null, which it refuses.
+        # The API requires replicas. It refuses an empty storage object, which would be sent as null.
         return {
             "managementState": "Removed",
             "replicas": args.replicas,
@@ -151,7 +151,7 @@ def configuration(args: RegistryArgs) -> dict[str, Any]:
     storage = (
         {"pvc": {"claim": claim(args.claim)["metadata"]["name"]}} if args.claim is not None else dict(args.storage)
     )
-    # A volume that one node mounts can be taken over only when the pod before has let go of it.
+    # A ReadWriteOnce volume can be mounted by the new pod only after the old pod has released it.
     alone = args.claim is not None and args.claim.access == "ReadWriteOnce"
     return {
         "managementState": "Managed",

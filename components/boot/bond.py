@@ -1,11 +1,10 @@
-"""What a system must be told to be in VLANs on a bond of its interfaces: NetworkManager's keyfiles. Pure functions.
+"""NetworkManager keyfiles for VLANs on a bond of a machine's interfaces. Pure functions.
 
-Bonded interfaces are one, `bond0`, which gets its addresses by DHCP as a single interface would. Its mode and times are
-those of Metal's own images. One profile takes all ports in, because their hardware addresses are not known before a
-machine is ordered.
+The interfaces form one bond, `bond0`, which gets its addresses by DHCP. Its mode and timers are those of Metal's own
+images. One profile matches all ports, because their MAC addresses are not known before a machine is ordered.
 
 Sources: nm-settings-keyfile(5), nm-settings-nmcli(5) (connection.multi-connect, match.interface-name); Metal's guide to
-hybrid bonded mode (VLANs come tagged, on the bond).
+hybrid bonded mode (frames of VLANs arrive tagged, on the bond).
 """
 
 from __future__ import annotations
@@ -72,19 +71,19 @@ class VlanInterface:
     """A machine's address in a VLAN."""
 
     name: str
-    """What the VLAN is called."""
+    """The name of the VLAN, used in the profile's name."""
     vlan: int
-    """Its number."""
+    """The VLAN id."""
     address: str
-    """IPv4, with the prefix length."""
+    """IPv4 address with the prefix length."""
 
 
 def bond_files(vlans: Sequence[VlanInterface], interfaces: Sequence[str]) -> list[NodeFile]:
-    """The keyfiles of one machine; `interfaces` are names or patterns of the bond's ports."""
+    """The keyfiles of one machine. `interfaces` are the names, or glob patterns, of the bond's ports."""
     texts = {
         "bond0": _BOND,
         "bond0-port": _PORT.format(interfaces=";".join(interfaces)),
         **{f"vlan-{vlan.name}": _VLAN.format(name=vlan.name, vlan=vlan.vlan, address=vlan.address) for vlan in vlans},
     }
-    # NetworkManager leaves a profile alone that others than root can read.
+    # NetworkManager ignores a profile that users other than root can read.
     return [NodeFile(path=f"{PROFILES}/{name}.nmconnection", text=text, mode=0o600) for name, text in texts.items()]

@@ -1,7 +1,7 @@
 """SSH host keys that are known before a machine exists.
 
-Every node's key is derived from one secret of the cluster and the node's name (HKDF, RFC 5869), so it can be handed to
-the machine and pinned by whoever connects, without one more resource per node and without trust on first use.
+Each node's key is derived from one secret of the cluster and the node's name (HKDF, RFC 5869). So the key can be given
+to the machine and pinned by SSH clients, without one more resource per node and without trust on first use.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 KeyType = Literal["ed25519", "ecdsa"]
-"""What SSH keys of ours are: ed25519, or ECDSA on the curve P-256 where FIPS refuses that."""
+"""Type of our SSH keys: ed25519, or ECDSA on the curve P-256 where FIPS mode does not allow ed25519."""
 _SEED_BYTES = 32
 _CURVE, _P256 = b"nistp256", b"ecdsa-sha2-nistp256"
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-# 64 bits more than the order has, so that the remainder is as good as random (FIPS 186-5, A.2.1).
+# 64 bits more than the order has, so that the remainder is close to uniform (FIPS 186-5, A.2.1).
 _P256_BYTES = 40
 
 
@@ -31,7 +31,7 @@ class HostKey:
     """An SSH host key."""
 
     type: KeyType
-    """Which file of sshd's it is: /etc/ssh/ssh_host_<type>_key."""
+    """The type names sshd's file: /etc/ssh/ssh_host_<type>_key."""
     private_key: str
     """OpenSSH PEM; a secret."""
     public_key: str
@@ -39,9 +39,9 @@ class HostKey:
 
 
 def host_key(seed: str, node: str, key_type: KeyType = "ed25519") -> HostKey:
-    """The host key of `node` (its full name); `seed` is 32 random bytes, base64. The same input gives the same text.
+    """Derive the host key of `node` (its full name). `seed` is 32 random bytes in base64. Deterministic.
 
-    Raises ValueError for any other seed: keys derived from less could be guessed.
+    Raises ValueError for a seed of another length, because keys derived from a shorter seed could be guessed.
     """
     return _ed25519(seed, node) if key_type == "ed25519" else _ecdsa(seed, node)
 
@@ -84,7 +84,8 @@ def _host_key(key_type: KeyType, name: str, blob: bytes, secret: bytes, private:
 
 
 def _openssh_private_key(secret: bytes, secret_fields: bytes, blob: bytes) -> str:
-    """The PEM file (openssh/PROTOCOL.key). The usual writers put a random number in; ours must not change by itself."""
+    """The PEM file (openssh/PROTOCOL.key). Other writers put a random check number in; ours is a hash, so the text
+    never changes."""
     check = hashlib.sha256(secret).digest()[:4]
     private = check + check + blob + secret_fields + _string(b"")
     private += bytes(range(1, 8 - len(private) % 8 + 1)) if len(private) % 8 else b""
@@ -100,5 +101,5 @@ def _string(data: bytes) -> bytes:
 
 
 def _mpint(number: int) -> bytes:
-    """A positive number (RFC 4251, section 5): its first bit would be a sign."""
+    """Encode a positive number as mpint (RFC 4251, section 5). A leading zero byte keeps the sign bit clear."""
     return _string(number.to_bytes(number.bit_length() // 8 + 1, "big"))

@@ -1,17 +1,19 @@
-"""The networks of a host with several cards, bonds, VLANs or routes: NMState, and NetworkManager's keyfiles made of it.
+"""The networks of a host with several cards, bonds, VLANs or routes: from NMState to NetworkManager keyfiles.
 
-NMState names cards as it likes; which card is meant, a list of MAC addresses says, as `hosts[].interfaces` of
-agent-config.yaml does. `nmstatectl gc` makes keyfiles of it, in which cards go by these names. They become two kinds:
+In the NMState document cards have names that the user chose. `cards` maps each name to a MAC address, as
+`hosts[].interfaces` of agent-config.yaml does. `nmstatectl gc` turns the document into keyfiles that use these names.
+This module makes two sets of keyfiles from them:
 
-- Of a live system: a card's profile is bound to its MAC address. So nothing has to run before NetworkManager starts; in
-  the initramfs of a live system nothing of ours could.
-- Of an installed system: a card's profile is bound to its interface's name, for which `@<MAC address>@` stands here.
-  install.sh, which sees the cards, puts the names in. configure-ovs.sh (machine-config-operator) clones the profile of
-  the default route's interface for br-ex, and a clone that is bound to a MAC address fits no OVS interface.
+- For the live system: a card's profile is bound to its MAC address. Nothing has to run before NetworkManager starts; we
+  cannot run anything in the initramfs of a live system.
+- For the installed system: a card's profile is bound to its interface's name, written here as `@<MAC address>@`.
+  install.sh runs on the machine and replaces it by the name. A binding to the MAC address would not work:
+  configure-ovs.sh (machine-config-operator) clones the profile of the default route's interface for br-ex, and a clone
+  that is bound to a MAC address matches no OVS interface.
 
 Sources: nmstate 2.2.62, nm/gen_conf.rs and nm/settings; nm-settings-nmcli(5): `mac-address` is compared with the
-permanent one, so ports of a bond are found too; assisted-service, internal/constants/scripts.go, which puts names in on
-the host as well. It renames VLANs after their cards; here they are called what NMState calls them.
+permanent address, so ports of a bond match too; assisted-service, internal/constants/scripts.go, which also fills the
+names in on the host. It renames VLANs after their cards; here they keep the names from the NMState document.
 """
 
 from __future__ import annotations
@@ -32,64 +34,68 @@ from metal_ipi.components.boot.ignition import NodeFile
 
 PROGRAM = "nmstatectl"
 LIVE_PROFILES = "etc/coreos-firstboot-network"
-"""Where the initramfs of a live system takes profiles from (coreos-installer, src/live/embed.rs)."""
+"""The directory from which the initramfs of a live system takes profiles (coreos-installer, src/live/embed.rs)."""
 _CARDS = ("802-3-ethernet", "ethernet")
-"""Types of the profiles of cards."""
+"""Values of `connection.type` in the profile of a card."""
 _NAMES = ("parent", "primary")
 """Keys whose value is the name of another interface."""
 _BY_MAC = ("identifier", "mac-address")
-"""How NMState itself says that a card goes by its MAC address."""
+"""NMState's own keys for binding a card by its MAC address."""
 _FILE = re.compile(r"[A-Za-z0-9_.-]+\.nmconnection")
 _SECONDS = 60
 
 
 class HostNetworkError(ValueError):
-    """What is wrong with a host's NMState, in nmstatectl's words, or that nmstatectl is not there."""
+    """nmstatectl refuses a host's NMState (the message is nmstatectl's), or nmstatectl cannot be run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostNetwork:
-    """What one host's networks are to be; plain values."""
+    """The networks of one host, as plain values."""
 
     cards: Mapping[str, str]
-    """MAC addresses by the names that `state` has for the cards."""
+    """MAC addresses, by the names that `state` uses for the cards."""
     state: Mapping[str, Any]
     """NMState: `interfaces`, `routes`, `dns-resolver`."""
     told: str
-    """The same for people, one line."""
+    """One line that describes the network to people."""
     path: str
-    """Where the settings of the host stand."""
+    """The path of the host's settings in the stack file."""
     links: tuple[str, ...] = ()
-    """What a node check finds of it: bonds as `<name>=<mode>/<MAC addresses>`, VLANs as `<name>=<number>/<parent>`."""
+    """What the node check looks for: bonds as `<name>=<mode>/<MAC addresses>`, VLANs as `<name>=<number>/<parent>`."""
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What stands for it in a machine's generation. Keyfiles do not count: nmstatectl may word them anew."""
+        """The part of a machine's generation that stands for its network.
+
+        It is a hash of the NMState document, not of the keyfiles: another version of nmstatectl may write them
+        differently.
+        """
         text = json.dumps([dict(self.cards), self.state], sort_keys=True, separators=(",", ":"))
         return (f"network={hashlib.sha256(text.encode()).hexdigest()}",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keyfiles:
-    """The keyfiles of one host: their names, and texts."""
+    """The keyfiles of one host, text by file name."""
 
     live: Mapping[str, str]
-    """Those of a live system."""
+    """Keyfiles of the live system."""
     installed: Mapping[str, str]
-    """Those of an installed one, with `@<MAC address>@` in place of the names of cards."""
+    """Keyfiles of the installed system, with `@<MAC address>@` in place of the names of cards."""
 
     @property
     def initramfs(self) -> dict[str, str]:
-        """The live system's, by where its initramfs finds them."""
+        """The live system's keyfiles, by their paths in the initramfs."""
         return {f"{LIVE_PROFILES}/{name}": text for name, text in self.live.items()}
 
     def files(self, directory: str) -> list[NodeFile]:
-        """Those of the installed system, as files of a directory."""
+        """The installed system's keyfiles as files in `directory`."""
         return [NodeFile(path=f"{directory}/{name}", text=text, mode=0o600) for name, text in self.installed.items()]
 
 
 def keyfiles(network: HostNetwork, program: str) -> Keyfiles:
-    """A host's keyfiles; `program` is nmstatectl. Raises HostNetworkError."""
+    """Generate a host's keyfiles. `program` is the path of nmstatectl. Raises HostNetworkError."""
     made = {name: _read(name, text) for name, text in generated(_by_name(network), program).items()}
     uuids = {
         file.get("connection", "interface-name", fallback=""): file["connection"]["uuid"] for file in made.values()
@@ -101,8 +107,10 @@ def keyfiles(network: HostNetwork, program: str) -> Keyfiles:
 
 
 def _by_name(network: HostNetwork) -> dict[str, Any]:
-    """Its state with all cards known by their names, as `cards` has them: of `identifier: mac-address`, nmstatectl
-    makes profiles that are bound to MAC addresses, and those of installed systems would be, too."""
+    """The NMState document with every card identified by its name, as in `cards`.
+
+    For `identifier: mac-address` nmstatectl would bind the profile to the MAC address, for installed systems too.
+    """
     links = [
         {key: value for key, value in link.items() if key not in _BY_MAC}
         if link.get("identifier") == "mac-address" and link.get("name") in network.cards
@@ -113,8 +121,9 @@ def _by_name(network: HostNetwork) -> dict[str, Any]:
 
 
 def generated(state: Mapping[str, Any], program: str) -> dict[str, str]:
-    """What `nmstatectl gc` makes of a state: texts of keyfiles by their names. Raises HostNetworkError."""
-    command = [program, "gc", "-"]  # JSON is YAML
+    """Run `nmstatectl gc` on an NMState document; returns the texts of the keyfiles by file name. Raises
+    HostNetworkError."""
+    command = [program, "gc", "-"]  # JSON is valid YAML
     try:
         done = subprocess.run(
             command, input=json.dumps(state), capture_output=True, encoding="utf-8", check=False, timeout=_SECONDS
@@ -136,7 +145,7 @@ def generated(state: Mapping[str, Any], program: str) -> dict[str, str]:
 
 def _read(name: str, text: str) -> configparser.RawConfigParser:
     file = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=("#",), interpolation=None)
-    file.optionxform = str  # type: ignore[method-assign,assignment]  # keys are as they are written
+    file.optionxform = str  # type: ignore[method-assign,assignment]  # keep the case of keys
     try:
         file.read_string(text)
     except configparser.Error as error:
@@ -155,13 +164,17 @@ def _text(file: configparser.RawConfigParser) -> str:
 
 
 def _card(file: configparser.RawConfigParser, cards: Mapping[str, str]) -> str | None:
-    """The MAC address of the card that a profile is of; None where it is of something else."""
+    """The MAC address of the card that a profile belongs to; None for a profile of another kind of interface."""
     of_card = file.get("connection", "type", fallback="") in _CARDS
     return cards.get(file.get("connection", "interface-name", fallback="")) if of_card else None
 
 
 def _installed(original: configparser.RawConfigParser, cards: Mapping[str, str]) -> configparser.RawConfigParser:
-    """With tokens for cards. A driver may be loaded late: NetworkManager waits as long as for an interface of `ip=`."""
+    """The profile of the installed system: names of cards are replaced by tokens.
+
+    The driver of a card may load late, so NetworkManager waits 60 s for the device, as it does for an interface of
+    `ip=`.
+    """
     file = _copy(original)
     if (mac := _card(file, cards)) is not None:
         file["connection"].update({"interface-name": _token(mac), "wait-device-timeout": "60000"})
@@ -181,7 +194,10 @@ def _installed(original: configparser.RawConfigParser, cards: Mapping[str, str])
 def _live(
     original: configparser.RawConfigParser, cards: Mapping[str, str], uuids: Mapping[str, str]
 ) -> configparser.RawConfigParser:
-    """Bound to MAC addresses. Which port a bond prefers does not matter there, and could only be said by name."""
+    """The profile of the live system: cards are bound by MAC address.
+
+    The preferred port of a bond is dropped: it can only be given by name, and does not matter in the live system.
+    """
     file = _copy(original)
     if (mac := _card(file, cards)) is not None:
         del file["connection"]["interface-name"]

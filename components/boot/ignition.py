@@ -1,8 +1,9 @@
-"""Ignition configs that we render, of spec 3.3.0 (coreos/ignition docs/configuration-v3_3.md): pointers for userdata,
-live systems, and the identity of a node.
+"""Ignition configs of spec 3.3.0 (coreos/ignition docs/configuration-v3_3.md): pointers for userdata, configs of live
+systems, and the identity of a node.
 
-Userdata is readable by whoever reaches the metadata service, so it holds pointers and no secrets; what it points to
-is pinned by hash, or served by the cluster's machine config server under the installer's certificate authority.
+Everyone who reaches the metadata service can read userdata, so it contains pointers and no secrets. What a pointer
+refers to is pinned by hash, or served by the cluster's machine config server under the installer's certificate
+authority.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ from urllib.parse import quote, unquote
 from metal_ipi.components.boot.host_keys import HostKey
 
 SPEC = "3.3.0"
-# Metal takes no more userdata than this; ours are a few KiB (openshift/enhancements PR 436).
+# Metal's limit for userdata; our userdata is a few KiB (openshift/enhancements PR 436).
 USERDATA_LIMIT = 64 * 1024
-# Of the platforms we have, those whose metadata Afterburn reads (coreos/afterburn, docs/platforms.md).
+# Platform ids, among those we use, whose metadata Afterburn can read (coreos/afterburn, docs/platforms.md).
 AFTERBURN_PLATFORMS = ("packet",)
 
 
 class IgnitionError(ValueError):
-    """The config breaks the Ignition specification; the message shows no content."""
+    """The config breaks the Ignition specification. The message does not show the config's content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a config to merge is."""
+    """The place of a config to merge."""
 
     url: str
-    """An https URL; an http one only of what is no secret, with its hash."""
+    """An https or data URL. An http URL only for a config that is not secret, and with its hash."""
     hash: str | None = None
-    """`sha512-` and 128 hexadecimal digits; None only for what the machine config server makes itself."""
+    """`sha512-` and 128 hexadecimal digits. None only for configs that the machine config server renders itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFile:
-    """A file of a node, with its text."""
+    """A file of a node, with its content."""
 
     path: str
     text: str
@@ -66,10 +67,10 @@ class NodeUnit:
 def network_service(
     name: str, *, description: str, program: str, before: str | None = None, removes: str | None = None
 ) -> NodeUnit:
-    """A unit that keeps a bash script running from when there is a network on, whatever becomes of it.
+    """A systemd unit that keeps a bash script running once the network is online, and restarts it when it ends.
 
     Args:
-        before: a unit that starts only after this one has.
+        before: a unit that must start only after this one.
         removes: a file that an earlier run may have left; it is removed before the script starts.
     """
     return NodeUnit(
@@ -102,18 +103,19 @@ def pointer(
     units: Sequence[NodeUnit] = (),
     masked: Sequence[str] = (),
 ) -> str:
-    """The first config of a node, its userdata where it is given some: its name, who may log in, where the rest is.
+    """A node's first config (its userdata, on platforms with userdata): its name, SSH keys, and what to merge.
 
     Args:
-        hostname: the node's full name; None in what many nodes share (`own_pointer` has it then).
-        platform_id: Ignition's platform id; Afterburn runs where it knows that platform.
-        merge: what to fetch and merge, in order: later ones win over earlier ones, and all over the pointer itself
-            (seen with Ignition 2.14: what is merged overrides).
-        certificate_authorities: `source` URLs of certificate authorities, as the installer's own pointers have them.
+        hostname: the node's full name. None for a config that many nodes share; `own_pointer` then adds the name.
+        platform_id: Ignition's platform id. A unit starts Afterburn if Afterburn knows the platform.
+        merge: configs to fetch and merge, in order. Later ones override earlier ones, and all override the pointer
+            itself (seen with Ignition 2.14).
+        certificate_authorities: `source` URLs of certificate authorities, as in the installer's own pointers.
         authorized_keys: SSH public keys for user `core`.
-        files, units: what else the node has from the start; readable by whoever reaches the metadata service.
-        masked: units of what is merged that must never start. A merged config that enables one does not change that.
-    Raises IgnitionError where an argument cannot stand in a config, or when the result is too large for userdata.
+        files, units: further files and units; everyone who reaches the metadata service can read them.
+        masked: units of the merged configs that must never start, even if a merged config enables them.
+
+    Raises IgnitionError if an argument is not valid in a config, or if the result is too large for userdata.
     """
     document = _document(
         {
@@ -137,7 +139,7 @@ def pointer(
             },
         }
     )
-    # What is shared is fetched, from where it may be of any size.
+    # A shared config is fetched from a server, so the limit for userdata does not apply to it.
     return document if hostname is None or platform_id not in AFTERBURN_PLATFORMS else _user_data(hostname, document)
 
 
@@ -149,13 +151,15 @@ def own_pointer(
     certificate_authorities: Sequence[str],
     files: Sequence[NodeFile],
 ) -> str:
-    """A node's userdata where the rest of its first config, a `pointer`, is shared with others: its name, and files.
+    """A node's userdata, if the rest of its first config (a `pointer`) is shared with other nodes: its name and its
+    files.
 
     Args:
-        shared: the pointer. Ignition trusts the authorities that it names from then on, also while it fetches
-            `identity` (internal/exec/config_fetcher.go, RenderConfig).
-        certificate_authorities: whom to trust while `shared` is fetched.
-    Raises IgnitionError where an argument cannot stand in a config, or when the result is too large for userdata.
+        shared: the pointer. After Ignition has read it, it also trusts the authorities named in it, already when it
+            fetches `identity` (internal/exec/config_fetcher.go, RenderConfig).
+        certificate_authorities: the authorities to trust while `shared` is fetched.
+
+    Raises IgnitionError if an argument is not valid in a config, or if the result is too large for userdata.
     """
     merge = {"config": {"merge": [_resource(shared), _resource(identity)]}}
     own = [_hostname(hostname), *(_file(file.path, file.text, file.mode) for file in files)]
@@ -164,7 +168,7 @@ def own_pointer(
 
 
 def with_files(document: str, files: Sequence[NodeFile]) -> str:
-    """A config that we rendered, with more files."""
+    """Add files to a config that this module rendered."""
     tree = json.loads(document)
     tree["storage"]["files"] += [_file(file.path, file.text, file.mode) for file in files]
     return _document(tree)
@@ -181,12 +185,12 @@ def config(
     masked: Sequence[str] = (),
     certificate_authorities: Sequence[str] = (),
 ) -> str:
-    """A whole config of a live system; secret, because it has a host key.
+    """The complete config of a live system. It is secret, because it contains a host key.
 
     Args:
-        certificate_authorities: `source` URLs of whom to trust while `merge` is fetched.
-        merge: what else it has, which wins over this config where both say something.
-        masked: units of that which must never start. Whether they are enabled there does not matter.
+        certificate_authorities: `source` URLs of authorities to trust while `merge` is fetched.
+        merge: further configs; they override this config.
+        masked: units of the merged configs that must never start, even if a merged config enables them.
     """
     return _document(
         {
@@ -205,10 +209,10 @@ def config(
 
 
 def embedded(source: Source, *, certificate_authorities: Sequence[str]) -> str:
-    """What a live system finds in its initramfs: where its config is, the config's hash, and whom to trust there.
+    """The config in a live system's initramfs: the URL of the real config, its hash, and the authorities to trust.
 
-    Nothing of it is secret but the place. Ignition takes the authorities from here before it fetches `source`
-    (internal/exec/engine.go, fetchProviderConfig); in what it fetches they would come too late.
+    Only the URL is secret. Ignition reads the authorities from this config before it fetches `source`
+    (internal/exec/engine.go, fetchProviderConfig); inside the fetched config they would come too late.
     """
     return _document(
         {"ignition": {"config": {"merge": [_resource(source)]}, **_security(certificate_authorities)}},
@@ -216,13 +220,13 @@ def embedded(source: Source, *, certificate_authorities: Sequence[str]) -> str:
 
 
 def identity(key: HostKey) -> str:
-    """A node's SSH host key, as a config to merge: secret, so never part of userdata."""
+    """A config to merge with a node's SSH host key. It is secret, so it is never part of userdata."""
     files = [_file(file.path, file.text, file.mode) for file in host_key_files(key)]
     return _document({"ignition": {}, "storage": {"files": files}})
 
 
 def host_key_files(key: HostKey) -> list[NodeFile]:
-    """A system's SSH host key, where sshd looks for one of its type."""
+    """A system's SSH host key, at the path where sshd looks for a key of its type."""
     path = f"/etc/ssh/ssh_host_{key.type}_key"
     return [
         NodeFile(path=path, text=key.private_key, mode=0o600),
@@ -231,7 +235,8 @@ def host_key_files(key: HostKey) -> list[NodeFile]:
 
 
 def certificate_authorities(installer_pointer: str) -> tuple[str, ...]:
-    """The certificate authorities that an installer's pointer (master.ign, worker.ign) trusts, as `source` URLs."""
+    """The certificate authorities in an installer's pointer (master.ign, worker.ign), as `source` URLs. Raises
+    IgnitionError."""
     try:
         tree: Any = json.loads(installer_pointer)
         authorities = tree["ignition"]["security"]["tls"]["certificateAuthorities"]
@@ -246,7 +251,7 @@ def data_url(text: str) -> str:
 
 
 def data_of(url: str) -> str:
-    """The text of a data URL; raises IgnitionError for another kind of URL."""
+    """The text of a data URL. Raises IgnitionError for another kind of URL."""
     head, comma, data = url.partition(",")
     if not (comma and head.startswith("data:")):
         raise IgnitionError("an authority is given by a URL that is no data URL: it cannot be read here")
@@ -254,7 +259,7 @@ def data_of(url: str) -> str:
 
 
 def _security(certificate_authorities: Sequence[str]) -> dict[str, Any]:
-    """A part of the `ignition` section; nothing where nobody else is trusted than by the system."""
+    """The `security` part of the `ignition` section; empty if only the system's own authorities are trusted."""
     if not certificate_authorities:
         return {}
     return {"security": {"tls": {"certificateAuthorities": [{"source": ca} for ca in certificate_authorities]}}}
@@ -290,7 +295,8 @@ def _masked(names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _afterburn_wanted() -> dict[str, Any]:
-    """afterburn.service has no [Install] section: it runs only when something requires it (coreos/afterburn)."""
+    """A unit that starts Afterburn: afterburn.service has no [Install] section, so something must require it
+    (coreos/afterburn)."""
     return {
         "name": "metal-ipi-metadata.service",
         "enabled": True,

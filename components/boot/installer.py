@@ -1,10 +1,12 @@
-"""What installs a machine to its disk: the live system's Ignition, coreos-installer's options, and what marks a result.
+"""What installs a machine to its disk: the live system's Ignition, coreos-installer's options, and the generation
+marker.
 
-`live_config()` is all that the live system gets. It holds install.sh, which chooses the disk, runs coreos-installer and
-waits; whoever booted the machine reads /run/metal-ipi/install.json over SSH and reboots it.
+`live_config()` is the complete configuration of the live system. It contains install.sh, which chooses the disk, runs
+coreos-installer and waits. Then `Installation` (in provider/installation) reads /run/metal-ipi/install.json over SSH
+and reboots the machine.
 
-A machine's generation says what it runs. It is on the boot partition (written by install.sh), in /etc of the running
-node (written by Ignition, `marker_file`), and in the state.
+A machine's generation is a hash of what it runs. It is stored on the boot partition (written by install.sh), in /etc of
+the running node (written by Ignition, `marker_file`), and in the state.
 """
 
 from __future__ import annotations
@@ -25,26 +27,26 @@ from metal_ipi.components.boot.network import StaticNetwork
 from metal_ipi.components.boot.stream import Artifact
 
 Rules = Mapping[str, str | int | bool]
-"""What a disk must be: `stacks.sections.devices.DeviceRule.rules`."""
+"""The conditions that a disk must meet: `stacks.sections.devices.DeviceRule.rules`."""
 
 MARKER_PATH = "/etc/metal-ipi/installation.json"
-"""Where a running node says which generation it is."""
+"""The file in which a running node says its generation."""
 PROGRAM = "/usr/local/bin/metal-ipi-install"
 SERVICE = "metal-ipi-install.service"
 _OPTIONS = "/etc/coreos/installer.d/10-metal-ipi.yaml"
 _VALUES = "/etc/metal-ipi/install.env"
 _RULES = "/etc/metal-ipi/install-rules.json"
-# With options in installer.d this generator would start coreos-installer by itself, without a device, and then end in
-# emergency mode (coreos-installer, systemd/coreos-installer-generator).
+# If there are options in installer.d, this generator starts coreos-installer without a device, which ends in emergency
+# mode (coreos-installer, systemd/coreos-installer-generator). So the generator is masked.
 _GENERATOR = "/etc/systemd/system-generators/coreos-installer-generator"
 _POINTER = "/etc/metal-ipi/pointer.ign"
 _DISK = "/etc/metal-ipi/disk.ign"
-"""The disk's Ignition, part of the live system's own: coreos-installer fetches nothing, whomever the system trusts."""
+"""The disk's Ignition, part of the live system's own config: coreos-installer does not have to fetch anything."""
 _PROFILES = "/etc/metal-ipi/network"
 _BY_MAC = "/etc/metal-ipi/network-by-mac"
-"""Profiles with `@<MAC address>@` for the names of cards; install.sh makes those in `_PROFILES` of them."""
+"""Profiles with `@<MAC address>@` in place of names of cards; install.sh writes the final ones to `_PROFILES`."""
 _AUTHORITIES = "/etc/metal-ipi/ca.pem"
-"""Whom curl trusts besides those whom the system trusts."""
+"""Authorities that curl trusts besides those of the system."""
 _INSTALL_TO_DISK = "install-to-disk.service"
 # coreos-installer 0.24.0, src/cmdline/console.rs.
 _SERIAL = re.compile(r"(ttyS|ttyAMA)([0-9]+)(?:,([0-9]+)(?:([noe])([5-8])?)?)?")
@@ -54,31 +56,31 @@ _SCRIPT = Path(__file__).with_name("install.sh")
 
 @dataclass(frozen=True, kw_only=True)
 class Runs:
-    """What an installed machine runs, as far as a change of it means a new installation."""
+    """What an installed machine runs, as far as a change of it requires a new installation."""
 
     release: str
     """The CoreOS release."""
     kernel_arguments: tuple[str, ...]
-    """What is on its kernel's command line besides consoles."""
+    """Its kernel arguments, without consoles."""
     consoles: tuple[str, ...]
-    """As the kernel takes them."""
+    """Consoles in the kernel's syntax."""
     platform_id: str
     """Ignition's platform id of the installed system."""
     pointer: str
     """Its Ignition pointer, without the marker and without the network's profile."""
     install_device: Rules
-    """Which disk it is on."""
+    """The conditions for the disk that it is installed on."""
     network: StaticNetwork | HostNetwork | None = None
-    """Its network, where no DHCP server tells it."""
+    """Its network, if it does not use DHCP."""
     authorities: tuple[str, ...] = ()
-    """Certificates (PEM) of the boot server's authority. They say how something is fetched, not what: they do not
-    count."""
+    """Certificates (PEM) of the boot server's authority. They are not part of the generation: they change how something
+    is fetched, not what is installed."""
     installation: int = 0
-    """Raised to have the same installed once more."""
+    """A counter that users raise to install the same once more."""
 
     @property
     def ignition(self) -> str:
-        """The digest of the pointer. Where something with a hash is fetched from does not count, the hash does."""
+        """The digest of the pointer. Where a merged config is pinned by hash, the hash counts and the URL does not."""
         tree: Any = _without(json.loads(self.pointer), [data_url(each) for each in self.authorities])
         for source in tree.get("ignition", {}).get("config", {}).get("merge", ()):
             pinned = source.get("verification", {}).get("hash")
@@ -90,8 +92,8 @@ class Runs:
     def generation(self) -> str:
         """16 hexadecimal digits.
 
-        The network counts as the kernel arguments that once carried it: a machine that was installed with those is not
-        installed anew for having the same network by a profile (docs/adr/0030).
+        A static network counts in the form of the kernel arguments that earlier versions used for it. So a machine that
+        was installed with these arguments is not installed again only because a profile replaced them (docs/adr/0030).
         """
         network = self.network.counted if self.network is not None else ()
         parts = {
@@ -106,7 +108,7 @@ class Runs:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What people see of it in a diff; keys as resource inputs have them."""
+        """What a diff shows to people; keys as in resource inputs."""
         return {
             "release": self.release,
             "kernelArguments": list(self.kernel_arguments),
@@ -117,7 +119,7 @@ class Runs:
 
 
 def _without(tree: Any, sources: Sequence[str]) -> Any:
-    """A pointer's tree without these certificate authorities, as it is where nobody ever named them."""
+    """Remove these certificate authorities from a pointer's tree, as if they had never been in it."""
     section = tree.get("ignition", {})
     listed = section.get("security", {}).get("tls", {}).get("certificateAuthorities", ())
     others = [each for each in listed if each["source"] not in sources]
@@ -130,65 +132,66 @@ def _without(tree: Any, sources: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class InPlace:
-    """A single node: its live system bootstraps the cluster, and it is installed then with what that leaves."""
+    """A single node whose live system bootstraps the cluster and is then installed (bootstrap-in-place)."""
 
     bootstrap: Source
-    """openshift-install's Ignition of that live system, with its hash: `checked_in_place`."""
+    """openshift-install's Ignition of that live system, pinned by hash; checked by `checked_in_place`."""
     pointer: str
-    """The Ignition of the disk, to which the live system adds what bootkube leaves."""
+    """The Ignition of the disk; the live system adds what bootkube writes."""
     files: tuple[NodeFile, ...] = ()
-    """What guards the live system while it serves the cluster: files ..."""
+    """Files that protect the live system while it serves the cluster."""
     units: tuple[NodeUnit, ...] = ()
-    """... and units."""
+    """Units that do the same."""
     masked: tuple[str, ...] = ()
-    """Units of openshift-install's that must not start, besides the one that would install."""
+    """Further units of openshift-install's Ignition that must not start; the one that installs is always masked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstallPlan:
-    """One machine's installation."""
+    """The installation of one machine."""
 
     cluster: str
     """The cluster's domain."""
     machine: str
     """The machine's full name."""
     generation: str
-    """Of what is installed (`Runs.generation`)."""
+    """The generation of what is installed (`Runs.generation`)."""
     platform_id: str
     """Ignition's platform id of the installed system."""
     device: Rules
-    """Which disk to install to; exactly one must match."""
+    """The conditions for the disk to install to; exactly one disk must meet them."""
     pointer: str | None
-    """The Ignition to embed; None where the platform's metadata gives it (userdata), or `in_place`."""
+    """The Ignition to write to the disk. None if it comes from the platform's metadata (userdata), or from
+    `in_place`."""
     in_place: InPlace | None = None
-    """The cluster that the live system bootstraps first."""
+    """Set for a single node whose live system bootstraps the cluster before it is installed."""
     wipe_disks: tuple[Rules, ...] = ()
-    """Which other disks are emptied, unless the machine was installed before; no others are ever written."""
+    """Conditions for other disks to empty, unless the machine was installed before. No further disk is ever written."""
     accept: Literal["empty", "new", "wipe"] = "empty"
-    """`wipe`: whatever is on the disk and on `wipe_disks` may go. `new`: likewise, until it was installed once.
-    `empty`: only nothing, or this machine's own earlier installation."""
+    """What may be overwritten. `wipe`: anything on the disk and on `wipe_disks`. `new`: the same, until the first
+    installation. `empty`: only an empty disk, or this machine's own earlier installation."""
     image: Artifact | None = None
-    """The disk image; None installs the one that the live system carries."""
+    """The disk image. None: the image that the live system contains."""
     consoles: tuple[str, ...] = ()
-    """Consoles of the installed system, as the kernel takes them."""
+    """Consoles of the installed system in the kernel's syntax."""
     kernel_arguments: tuple[str, ...] = ()
     """Further kernel arguments of the installed system."""
     network: StaticNetwork | None = None
-    """The installed system's network, where no DHCP server tells it."""
+    """The installed system's network, if it has one interface and no DHCP."""
     keyfiles: Keyfiles | None = None
-    """The same of a machine with networks of its own; not both."""
+    """Profiles of a machine with networks of its own (`hosts[].networkConfig`). Not together with `network`."""
     authorities: tuple[str, ...] = ()
-    """Certificates (PEM) of the boot server's authority, where that is none that every system trusts."""
+    """Certificates (PEM) of the boot server's authority, if systems do not trust it already."""
     held: bool = False
-    """Whether nothing is written before whoever booted the machine has looked at it."""
+    """Whether install.sh waits for permission before it writes, until the machine has been inspected over SSH."""
 
 
 def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: HostKey) -> str:
-    """The live system's Ignition: secret, for it has a host key and says where the pointer is.
+    """The live system's Ignition. It is secret: it contains a host key and the URL of the pointer.
 
     Args:
         authorized_keys: SSH public keys for user `core`.
-        host_key: the live system's own, `host_key(seed, live_name(node))`; another than the installed system's.
+        host_key: the live system's host key, `host_key(seed, live_name(node))`; not that of the installed system.
     """
     files, units, merge, masked = list[NodeFile](), list[NodeUnit](), list[Source](), list[str]()
     if plan.in_place is not None:
@@ -227,9 +230,10 @@ def live_config(plan: InstallPlan, *, authorized_keys: Sequence[str], host_key: 
 
 
 def checked_in_place(bootstrap: str) -> str:
-    """openshift-install's Ignition of a single node's live system, if what we mask is there: it would install as well.
+    """Return openshift-install's Ignition of a single node's live system, if it has the unit that we mask.
 
-    Raises IgnitionError: under another name it might write to a disk that we did not choose.
+    That unit would install to a disk too. Raises IgnitionError if it is missing: under another name it might write to a
+    disk that we did not choose.
     """
     units = json.loads(bootstrap).get("systemd", {}).get("units", ())
     if _INSTALL_TO_DISK not in [unit.get("name") for unit in units]:
@@ -241,13 +245,13 @@ def checked_in_place(bootstrap: str) -> str:
 
 
 def takes_console(console: str) -> bool:
-    """Whether coreos-installer knows a console; it ends at one that it does not, after the disk was chosen."""
+    """Whether coreos-installer accepts a console. It fails at an unknown one, after the disk was chosen."""
     found = _SERIAL.fullmatch(console)
     return console in _GRAPHICAL or (found is not None and int(found[2]) < 1 << 8 and int(found[3] or 0) < 1 << 32)
 
 
 def persisted_console(console: str) -> str:
-    """A console as coreos-installer writes it down for the installed system: it spells serial ones out."""
+    """A console in the form that coreos-installer writes for the installed system: serial ones with all parameters."""
     found = _SERIAL.fullmatch(console)
     if found is None:
         return console
@@ -256,24 +260,25 @@ def persisted_console(console: str) -> str:
 
 
 def live_name(node: str) -> str:
-    """The name that the live system's host key is derived from; `node` is the machine's full name."""
+    """The name from which the live system's host key is derived; `node` is the machine's full name."""
     return f"live.{node}"
 
 
 def marker_file(*, cluster: str, machine: str, generation: str) -> NodeFile:
-    """What tells a running node which generation it is: part of its pointer."""
+    """The file that tells a running node its generation; part of its pointer."""
     return NodeFile(path=MARKER_PATH, text=marker(cluster=cluster, machine=machine, generation=generation), mode=0o644)
 
 
 def marker(*, cluster: str, machine: str, generation: str) -> str:
-    """The marker's text: JSON, one line."""
+    """The marker's text: one line of JSON."""
     return json.dumps({"cluster": cluster, "machine": machine, "generation": generation}) + "\n"
 
 
 def installer_options(plan: InstallPlan) -> str:
-    """coreos-installer's options (YAML, of which JSON is a part), all but the device, which is chosen at run time.
+    """coreos-installer's options as YAML, except the device, which install.sh chooses at run time.
 
-    Keys are those of `coreos-installer install --config-file` (docs/cmd/install.md of 0.24.0).
+    Keys are those of `coreos-installer install --config-file` (docs/cmd/install.md of 0.24.0). Values are written as
+    JSON.
     """
     options: dict[str, Any] = {"platform": plan.platform_id, "fetch-retries": 10}
     if plan.pointer is not None:
@@ -303,7 +308,7 @@ def install_values(plan: InstallPlan) -> str:
 
 
 def install_rules(plan: InstallPlan) -> str:
-    """The rules of disks that install.sh goes by: JSON, one line."""
+    """The conditions for disks that install.sh applies: one line of JSON."""
     return json.dumps({"device": dict(plan.device), "wipe": [dict(rules) for rules in plan.wipe_disks]}) + "\n"
 
 

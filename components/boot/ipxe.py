@@ -1,10 +1,10 @@
-"""Kernel arguments and the iPXE scripts that boot CoreOS from the network: to stay in memory, or to install itself.
+"""Kernel arguments and iPXE scripts that boot CoreOS from the network, to run from memory or to install itself.
 
-The system that installs finds its Ignition in a second archive beside the initramfs (`components.boot.initrd`). With
-`ignition.config.url` Ignition would know neither the hash of what it fetches nor a boot server's own authority.
+A live system that installs finds its Ignition in a second archive after the initramfs (`components.boot.initrd`). With
+`ignition.config.url` instead, Ignition would know neither the hash of the config nor the boot server's own authority.
 
 Sources: fedora-coreos-docs live-booting-ipxe; coreos/fedora-coreos-config platforms.yaml (consoles of platform
-`packet`). Arguments `coreos.inst.*` are not used: they want a device by name, and ours is chosen by rule.
+`packet`). Arguments `coreos.inst.*` are not used: they need a device by name, and ours is chosen by conditions.
 """
 
 from __future__ import annotations
@@ -28,42 +28,43 @@ class BootSpec:
     architecture: str
     """`x86_64` or `aarch64`."""
     platform_id: str
-    """Ignition's platform id, e.g. `packet`: where Ignition and Afterburn find their data."""
+    """Ignition's platform id, e.g. `packet`. It decides where Ignition and Afterburn find their data."""
     installs: bool = False
-    """Whether what boots is installed to disk; else it runs from memory."""
+    """Whether the machine is installed to disk. If not, it runs from memory."""
     consoles: tuple[str, ...] = ()
-    """Consoles as the kernel takes them; empty: the platform's own."""
+    """Consoles in the kernel's syntax. Empty: the platform's own."""
     extra: tuple[str, ...] = ()
     """Further kernel arguments."""
 
 
 def consoles(spec: BootSpec) -> tuple[str, ...]:
-    """The consoles the machine gets: those asked for, else the platform's own."""
+    """The machine's consoles: those of the settings, or the platform's own."""
     if spec.consoles:
         return spec.consoles
     return _PACKET_CONSOLES[spec.architecture] if spec.platform_id == "packet" else ()
 
 
 def kernel_arguments(spec: BootSpec) -> tuple[str, ...]:
-    """All kernel arguments of the live system that stays, in order."""
+    """All kernel arguments of a live system that runs from memory, in order."""
     return _arguments(spec, spec.platform_id)
 
 
 def installer_arguments(spec: BootSpec, *, network: StaticNetwork | None = None) -> tuple[str, ...]:
     """All kernel arguments of a live system whose Ignition is in an archive of its own, in order.
 
-    `network` is the machine's where there is no DHCP. The platform id is always `metal`: there is no userdata.
+    `network` is the machine's network if it has no DHCP. The platform id is always `metal`, because there is no
+    userdata.
     """
     return _arguments(spec, "metal", *(network.arguments if network is not None else ()), archives=("main", NAME))
 
 
 def script(spec: BootSpec) -> str:
-    """The iPXE script of a live system that stays, and is given userdata by its platform."""
+    """The iPXE script of a live system that runs from memory and gets userdata from its platform."""
     return _script(spec, kernel_arguments(spec), {"main": spec.artifacts.initramfs.url})
 
 
 def installer_script(spec: BootSpec, arguments: Sequence[str], config_url: str) -> str:
-    """The iPXE script of a live system with these arguments; `config_url` has the archive with its Ignition."""
+    """The iPXE script of a live system with these kernel arguments; `config_url` is the archive with its Ignition."""
     return _script(spec, arguments, {"main": spec.artifacts.initramfs.url, NAME: config_url})
 
 
@@ -78,7 +79,8 @@ def _script(spec: BootSpec, arguments: Sequence[str], archives: Mapping[str, str
 
 
 def _arguments(spec: BootSpec, platform_id: str, *further: str, archives: Sequence[str] = ("main",)) -> tuple[str, ...]:
-    """UEFI firmware loads only what `initrd=` names, in that order, and panics without any (poseidon/typhoon#1191)."""
+    """All kernel arguments. UEFI firmware loads only the archives that `initrd=` names, in that order; without any the
+    kernel panics (poseidon/typhoon#1191)."""
     return (
         *(f"initrd={name}" for name in archives),
         f"coreos.live.rootfs_url={spec.artifacts.rootfs.url}",

@@ -1,19 +1,18 @@
-"""A machine's network where no DHCP server tells it: kernel arguments of a live system, a profile of an installed one.
+"""A machine's static network: kernel arguments for its live system, a NetworkManager profile for its installed system.
 
-The installed system gets one NetworkManager profile, a keyfile. Nothing of its network stands on its kernel command
-line: `ip=` would have the initramfs of every boot configure the interface once more, beside the bridge br-ex that OVN
-moves the address to.
+The installed system gets one keyfile. Its kernel command line has nothing about the network: with `ip=` the initramfs
+of every boot would configure the interface again, beside the bridge br-ex to which OVN moves the address.
 
-How the profile gets there, and who needs it:
+The profile is needed, and brought, twice:
 
 - `coreos-installer --copy-network` puts it on the boot partition. coreos-copy-firstboot-network.sh (in
-  fedora-coreos-config) gives it to the initramfs of the first boot, in which Ignition fetches the node's configuration.
-- The node's Ignition writes the same file to /etc. coreos-teardown-initramfs.sh would copy it there by itself, but only
-  where Ignition brings no profile at all: one MachineConfig with a profile for another interface would take it away.
+  fedora-coreos-config) copies it into the initramfs of the first boot, in which Ignition fetches the node's config.
+- The node's Ignition writes the same file to /etc. coreos-teardown-initramfs.sh would copy it there too, but only if
+  Ignition brings no profile at all: one MachineConfig with a profile for another interface would prevent it.
 
-configure-ovs.sh (machine-config-operator, templates/common/_base/files) clones the active profile of the interface that
-has the default route, and replaces type and interface for br-ex. So the profile is an ordinary one of type ethernet,
-bound by its interface's name: bound by a MAC address, its clone would fit no OVS interface.
+configure-ovs.sh (machine-config-operator, templates/common/_base/files) clones the active profile of the interface with
+the default route, and replaces type and interface for br-ex. So the profile is an ordinary one of type ethernet, bound
+to its interface's name: a clone that is bound to a MAC address would match no OVS interface.
 
 Sources: dracut.cmdline(7), which nm-initrd-generator(8) reads the same way; nm-settings-keyfile(5).
 """
@@ -27,8 +26,8 @@ from uuid import NAMESPACE_DNS, uuid5
 from metal_ipi.components.boot.ignition import NodeFile
 
 PROFILES = "/etc/NetworkManager/system-connections"
-"""Where NetworkManager has its profiles."""
-# A driver may be loaded late; nm-initrd-generator lets NetworkManager wait as long for an interface of `ip=`.
+"""The directory of NetworkManager's profiles."""
+# A driver may load late; NetworkManager then waits 60 s, as nm-initrd-generator sets for an interface of `ip=`.
 _KEYFILE = """\
 [connection]
 id=metal-ipi-{interface}
@@ -59,7 +58,7 @@ may-fail=false
 
 @dataclass(frozen=True, kw_only=True)
 class StaticIpv6:
-    """What the interface has of IPv6, beside IPv4."""
+    """The interface's IPv6 address, besides IPv4."""
 
     address: str
     gateway: str
@@ -69,7 +68,7 @@ class StaticIpv6:
 
 @dataclass(frozen=True, kw_only=True)
 class StaticNetwork:
-    """One interface, with all that DHCP would say."""
+    """One interface, with everything that DHCP would provide."""
 
     address: str
     """IPv4."""
@@ -80,15 +79,15 @@ class StaticNetwork:
     hostname: str
     """The machine's full name."""
     interface: str
-    """As `ip link` shows it."""
+    """The interface's name, as `ip link` shows it."""
     nameservers: tuple[str, ...]
-    """IPv4, in the order in which they are asked."""
+    """IPv4 addresses, in the order in which they are asked."""
     ipv6: StaticIpv6 | None = None
-    """None: the interface has IPv4 alone."""
+    """None: the interface has IPv4 only."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """`ip=` and `nameserver=`, for a live system: its initramfs hands the network on to the system."""
+        """`ip=` and `nameserver=` for a live system; its initramfs passes the network on to the system."""
         mask = ipaddress.IPv4Network(f"0.0.0.0/{self.prefix}").netmask
         return (
             "rd.neednet=1",
@@ -103,12 +102,12 @@ class StaticNetwork:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What stands for it in a machine's generation."""
+        """The part of a machine's generation that stands for its network."""
         return self.arguments
 
     @property
     def profile(self) -> NodeFile:
-        """The same as NetworkManager's keyfile, for an installed system."""
+        """The NetworkManager keyfile of an installed system."""
         text = _KEYFILE.format(
             interface=self.interface,
             uuid=uuid5(NAMESPACE_DNS, f"{self.interface}.{self.hostname}"),
@@ -118,12 +117,12 @@ class StaticNetwork:
             nameservers="".join(f"{server};" for server in self.nameservers),
         )
         text += _NO_IPV6 if self.ipv6 is None else _IPV6.format(**vars(self.ipv6))
-        # NetworkManager leaves a profile alone that others than root can read.
+        # NetworkManager ignores a profile that users other than root can read.
         return NodeFile(path=f"{PROFILES}/metal-ipi-{self.interface}.nmconnection", text=text, mode=0o600)
 
     @property
     def told(self) -> str:
-        """The same for people, one line."""
+        """One line that describes the network to people."""
         ipv6 = f" and {self.ipv6.address}/{self.ipv6.prefix}, gateway {self.ipv6.gateway}," if self.ipv6 else ""
         return (
             f"{self.address}/{self.prefix} on {self.interface}, gateway {self.gateway},{ipv6}"

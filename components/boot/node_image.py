@@ -1,15 +1,15 @@
-"""What frees memory on a machine that forms a cluster in its live system: the node image is there twice for a while.
+"""A drop-in that frees memory on a machine whose live system forms a cluster: it removes a second copy of the node
+image.
 
 From OpenShift 4.19 on, node-image-pull.service pulls the node image into an OSTree repository below /var, which is in
-memory, and checks it out beside it (openshift/installer, data/data/bootstrap/files/usr/local/bin/
-node-image-pull.sh.template). Nothing reads the repository after that. The script deletes it only where the kernel's
-command line has `coreos.liveiso=`, as that of a live system from a disc has; one that was booted from the network keeps
-2.4 GiB for nothing.
+memory, and checks it out beside the repository (openshift/installer, data/data/bootstrap/files/usr/local/bin/
+node-image-pull.sh.template). Nothing reads the repository after that. The script deletes it only if the kernel command
+line has `coreos.liveiso=`, which a live system from a disc has. A live system from the network keeps 2.4 GiB unused.
 
-That argument cannot be given to a live system from the network: `coreos-livepxe-rootfs.service` is skipped where it
-stands (`ConditionKernelCommandLine=!coreos.liveiso`, even for an empty value), and live-generator mounts a disc of that
-name (both in coreos/fedora-coreos-config, overlay.d/05core/usr/lib/dracut/modules.d/35coreos-live). So the service is
-given a last step of our own, whose failure fails nothing. A release without the service never reads it.
+We cannot give that argument to a live system from the network: it makes systemd skip `coreos-livepxe-rootfs.service`
+(`ConditionKernelCommandLine=!coreos.liveiso`, even for an empty value), and live-generator would mount a disc of that
+name (both in coreos/fedora-coreos-config, overlay.d/05core/usr/lib/dracut/modules.d/35coreos-live). So the drop-in adds
+a last step to the service; a failure of this step is ignored. A release without the service ignores the drop-in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from metal_ipi.components.boot.ignition import NodeFile
 
 _REPOSITORIES = ("/var/ostree-container/repo", "/var/ostreecontainer/repo")
-"""Where releases have it; the second one since installer PR 10133 and its followers."""
+"""Paths in different releases; the second one since installer PR 10133 and its follow-ups."""
 
 
 def files() -> list[NodeFile]:

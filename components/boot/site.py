@@ -1,10 +1,10 @@
-"""The site's boot service: a static tree that any web server can serve, and nothing else.
+"""The site's boot service: static files that any web server can serve.
 
-    boot/boot.ipxe                    the chain script: where DHCP sends iPXE to
-    boot/mac-52-54-00-12-34-56.ipxe   a machine's own script, only while it is to boot from the network
+    boot/boot.ipxe                    the chain script, to which DHCP sends iPXE
+    boot/mac-52-54-00-12-34-56.ipxe   a machine's own script, there only while it must boot from the network
 
-A machine without a script of its own leaves iPXE, and its firmware goes on to the next device of its boot order: the
-disk. So an installed machine never gets into the installer again, and boots also while the web server is down.
+If a machine has no script of its own, iPXE exits, and its firmware tries the next device of its boot order: the disk.
+So an installed machine does not start the installer again, and it boots even if the web server is down.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ chain --replace mac-${net0/mac:hexhyp}.ipxe || exit
 
 
 def chain_script() -> str:
-    """The script that every machine's iPXE is sent to; names are relative to its own URL."""
+    """The script that every machine's iPXE starts with; file names are relative to its URL."""
     return _CHAIN

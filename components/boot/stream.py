@@ -1,7 +1,7 @@
-"""CoreOS stream metadata: which kernel, initramfs and rootfs a release consists of, and their hashes.
+"""CoreOS stream metadata: kernel, initramfs and rootfs of a release, and their hashes.
 
-Source: coreos/stream-metadata-go; `openshift-install coreos print-stream-json` prints the document for a release.
-File names have changed between releases, so only `location` is ever used.
+Source: coreos/stream-metadata-go; `openshift-install coreos print-stream-json` prints the document for a release. File
+names have changed between releases, so only the field `location` is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class StreamError(ValueError):
-    """The document is no usable stream metadata; the message says what is wrong and where."""
+    """The document is not usable stream metadata; the message says what is wrong and where."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,29 +23,30 @@ class Artifact:
     """One file of a release."""
 
     url: str
-    """Where it is, http or https."""
+    """Its URL, http or https."""
     sha256: str
     """Its SHA-256, 64 hexadecimal digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PxeArtifacts:
-    """What a live PXE boot consists of, and what can be installed from it."""
+    """The files for a live PXE boot, and the images that can be installed."""
 
     release: str
     """The release's name, e.g. `9.8.20260428-0`."""
     kernel: Artifact
     """The Linux kernel."""
     initramfs: Artifact
-    """The initramfs; it holds the hash that the rootfs must have."""
+    """The initramfs; it contains the hash that the rootfs must have."""
     rootfs: Artifact
     """The root file system, fetched by the initramfs."""
     stream: str | None = None
-    """The document's own name for itself, e.g. `rhcos-4.21`; None: it names none."""
+    """The stream's name in the document, e.g. `rhcos-4.21`; None: the document does not name it."""
     disk: Artifact | None = None
-    """The disk image for sectors of 512 bytes, which RHCOS's live system carries as well; None: none is named."""
+    """The disk image for sectors of 512 bytes. None: the document has none (RHCOS's live system contains this image,
+    too)."""
     iso: Artifact | None = None
-    """The live ISO: a disc with signed boot loaders that boots the same live system; None: none is named."""
+    """The live ISO, which boots the same live system with signed boot loaders. None: the document has none."""
 
 
 def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
@@ -70,7 +71,7 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
 
 
 _Path = tuple[str, ...]
-"""Keys from the document's root on; formats have names with dots."""
+"""Keys from the document's root. A tuple, because names of formats contain dots."""
 
 
 def _name(tree: Any) -> str | None:
@@ -81,8 +82,11 @@ def _name(tree: Any) -> str | None:
 
 
 def _format(tree: Any, base: _Path, names: str) -> Artifact | None:
-    """The disk of a format: `iso`; `raw.xz`, `raw.gz`..., and not `4k.raw.*`, for sectors of 4096 bytes. `names` is a
-    regular expression of the whole name."""
+    """The disk image of a format whose whole name matches the regular expression `names`; None: there is no such
+    format.
+
+    The names of raw images are raw.xz, raw.gz...; those that begin with 4k. are for sectors of 4096 bytes.
+    """
     formats = tree
     for part in base:
         formats = formats[part]

@@ -1,8 +1,9 @@
-"""Checks some nodes over SSH, all at once: a request in, what was read on each out.
+"""Checks some nodes over SSH, all at once.
 
-pulumi-command starts it as `python -m metal_ipi.components.checks.driver`, with a request (JSON, see `pool_check`) on
-standard input and the SSH key in a variable. It prints one JSON document, node name to lines of results. Of nodes that
-fail it tells on standard error, all of them, and then prints no document and ends with 1.
+pulumi-command starts it as `python -m metal_ipi.components.checks.driver`. A request (JSON, see `pool_check`) comes on
+standard input, the SSH key in an environment variable. If all nodes pass, it prints one JSON document on standard
+output: node name → lines of results. If nodes fail, it writes every failure to standard error, prints no document, and
+exits with status 1.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
     import asyncssh
 
 KEY = "METAL_IPI_SSH_KEY"
-"""The variable that has the private key of user `core`."""
+"""The environment variable with the private key of user `core`."""
 OF_EACH = ("EXPECTED_HOSTNAME", "EXPECTED_PUBLIC_IPV4")
-"""The variables by which a node is known, and reached."""
+"""The variables with a node's name and its address."""
 _DIALS, _DIAL_SECONDS, _PAUSE_SECONDS = 10, 15.0, 2.0
 _CHECK_SECONDS = 300.0
-"""Longer than a node waits for Afterburn."""
+"""Longer than the script waits for Afterburn."""
 _BAD_REQUEST = 64
 
 
 class CheckError(Exception):
-    """A node is not what it should be, or cannot be asked; the message names it and says why."""
+    """A node is not as expected, or cannot be checked; the message names the node and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,27 +42,27 @@ class Target:
     name: str
     """Its full name."""
     address: str
-    """Where SSH answers, port 22."""
+    """The address at which SSH answers."""
     host_key: str
     """Its pinned host key."""
     variables: Mapping[str, str]
-    """What it must be."""
+    """The variables of the script: what the node must be."""
     port: int = 22
 
 
 def targets(request: Mapping[str, Any]) -> list[Target]:
-    """The nodes of a request. Raises KeyError, TypeError, ValueError for what is none."""
+    """The nodes of a request. Raises KeyError, TypeError or ValueError if the request is not valid."""
     return [_target(request["all"], dict(zip(request["own"], node, strict=True))) for node in request["nodes"]]
 
 
 def _target(common: Mapping[str, str], own: dict[str, str]) -> Target:
-    del own["machine"]  # it only says when a node is another machine
+    del own["machine"]  # it is in the request only so that the command runs again for another machine
     host_key = own.pop("hostKey")
     return Target(name=own[OF_EACH[0]], address=own[OF_EACH[1]], host_key=host_key, variables={**common, **own})
 
 
 async def check_all(nodes: list[Target], private_key: str) -> tuple[dict[str, str], list[str]]:
-    """What was printed on each node that passed, by name; and what is wrong with the others."""
+    """Check all nodes at once. Returns the output of each node that passed, by name; and the failures of the others."""
     answers = await asyncio.gather(*(_check(node, private_key) for node in nodes), return_exceptions=True)
     passed, failures = dict[str, str](), list[str]()
     for node, answer in zip(nodes, answers, strict=True):
@@ -97,7 +98,7 @@ async def _check(node: Target, private_key: str) -> str:
 
 
 async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnection:
-    """Log in, as often as it takes: a node that has just started may refuse for a moment."""
+    """Log in, with several attempts: a node that has just started may refuse connections for a moment."""
     import asyncssh
 
     why = ""
@@ -127,7 +128,7 @@ async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnecti
 
 
 def main() -> int:
-    """Read the request, print what was read on the nodes."""
+    """Read the request from standard input, check the nodes, print the results."""
     try:
         nodes, private_key = targets(json.load(sys.stdin)), os.environ[KEY]
     except (ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""What a node must be, as the variables of the script that checks it (`provider.node_check`)."""
+"""What a node must be, as variables of the script that checks it (`provider.node_check`)."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ _AFTERBURN_WAIT = 120
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """What a node must be; plain values."""
+    """What a node must be, as plain values."""
 
     hostname: str
     """Its full name."""
     metadata_hostname: str
-    """The host name the platform's metadata gives."""
+    """The host name in the platform's metadata."""
     public_ipv4: str
-    """As the platform says."""
+    """Its public address according to the platform."""
     private_ipv4: str
-    """As the platform says."""
+    """Its private address according to the platform."""
     platform_id: str
     """Ignition's platform id."""
     release: str | None
-    """The CoreOS release; None for a node that was left on another one."""
+    """The CoreOS release. None for a node that was left on another release."""
     kernel_arguments: tuple[str, ...]
-    """Arguments that must be on the kernel's command line."""
+    """Arguments that must be on the kernel command line."""
     links: tuple[str, ...] = ()
-    """Bonds and VLANs that must be there, as `HostNetwork.links`."""
+    """Bonds and VLANs that must exist, in the form of `HostNetwork.links`."""
     fips: bool = False
     """Whether its kernel must be in FIPS mode."""
     ipv6: str | None = None
-    """The IPv6 address that it must have, beside a default route; None: of IPv6 nothing is expected."""
+    """The IPv6 address that it must have, together with a default route. None: IPv6 is not checked."""
     generation: str | None = None
-    """Which generation must be installed on its disk; None for a node that runs from memory."""
+    """The generation that must be installed on its disk. None for a node that runs from memory."""
 
 
 def variables(expectation: Expectation) -> dict[str, str]:
-    """What is expected, as the script's variables."""
+    """The expectation as the script's variables."""
     return {
         "EXPECTED_HOSTNAME": expectation.hostname,
         "EXPECTED_METADATA_HOSTNAME": expectation.metadata_hostname,
@@ -50,6 +50,6 @@ def variables(expectation: Expectation) -> dict[str, str]:
         "AFTERBURN_WAIT": str(_AFTERBURN_WAIT),
         **({"EXPECTED_FIPS": "1"} if expectation.fips else {}),
         **({"EXPECTED_LINKS": " ".join(expectation.links)} if expectation.links else {}),
-        # As the kernel writes it: 32 digits.
+        # In the kernel's format: 32 hexadecimal digits.
         **({"EXPECTED_IPV6": ipaddress.IPv6Address(expectation.ipv6).packed.hex()} if expectation.ipv6 else {}),
     }

@@ -1,7 +1,7 @@
-"""The checks of a pool's nodes: one command for some nodes, which asks all of them over SSH.
+"""The checks of a pool's nodes: one command checks several nodes over SSH.
 
-A command for each node was three steps of the engine and 15 kB of state for each. In one command for many, what is the
-same for all stands once, and the script, which is part of the library, by its digest.
+One command for each node took three steps of the engine and 15 kB of state per node. A command for many nodes stores
+values that are the same for all nodes once, and the script (part of this library) only by its digest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metal_ipi.provider.node_check import DIGEST, parse
 from metal_ipi.provider.types import Secret
 
 TOGETHER = 25
-"""Nodes of one command: so many are checked again when one of them has changed, or has failed."""
+"""Nodes per command. All of them are checked again when one of them changes or fails."""
 _OF_EACH = {"machine", "hostKey", *driver.OF_EACH}
 
 
@@ -29,9 +29,9 @@ class NodeCheckArgs:
     """One node to check."""
 
     expectation: pulumi.Input[Expectation]
-    """What it must be; SSH answers at its public address."""
+    """What it must be; SSH is tried at its public address."""
     machine_id: pulumi.Input[str]
-    """The platform's id: another machine is checked anew."""
+    """The platform's id of the machine: another machine is checked again."""
     host_key: pulumi.Input[str]
     """Its pinned host key."""
 
@@ -40,8 +40,8 @@ class NodeChecks:
     """The checks of some nodes: a `command.local.Command` that runs again when a machine or an expectation changes."""
 
     results: pulumi.Output[dict[str, list[dict[str, str]]]]
-    """By the node's full name, `name`, `status` (passed, skipped) and `observed` of each check; one that failed fails
-    the update."""
+    """Full node name → list of checks, each with `name`, `status` (passed, skipped) and `observed`. A failed check
+    fails the update."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class NodeChecks:
         private_key: pulumi.Input[Secret[str]],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`private_key` opens user `core` of all nodes; secret."""
+        """`private_key` is the SSH key of user `core` on all nodes; secret."""
         found = [pulumi.Output.all(node.expectation, node.machine_id, node.host_key) for node in nodes]
         create, directory = drivers.started(driver.__name__)
         self.resource = command.local.Command(
@@ -60,18 +60,20 @@ class NodeChecks:
             stdin=pulumi.Output.all(*found).apply(request),
             environment={driver.KEY: pulumi.Output.secret(private_key)},
             logging=command.local.Logging.STDERR,
-            # All that was read on many nodes is more than a variable may hold.
+            # The output for many nodes can be larger than an environment variable may be.
             add_previous_output_in_env=False,
             opts=opts,
         )
-        # A secret among the inputs may make the provider call all outputs secret; what was read is none.
+        # A secret input may make the provider mark all outputs secret; the results contain no secret.
         self.results = pulumi.Output.unsecret(self.resource.stdout).apply(results)
 
 
 def request(nodes: Sequence[tuple[Expectation, str, str]]) -> str:
-    """What the driver is asked for, of each node what it must be, its machine's id and host key. JSON: `all` has the
-    variables that are the same for all nodes, `own` the names of the others, and `nodes` their values for each node;
-    `script` only stands for what is done."""
+    """The driver's request, as JSON. For each node: its expectation, its machine's id, its host key.
+
+    `all` has the variables that are the same for all nodes, `own` the names of the others, and `nodes` their values for
+    each node. `script` is the digest of the check script, so that the command runs again when the script changes.
+    """
     each = [
         {"machine": machine, "hostKey": host_key, **variables(expectation)} for expectation, machine, host_key in nodes
     ]
@@ -83,5 +85,5 @@ def request(nodes: Sequence[tuple[Expectation, str, str]]) -> str:
 
 
 def results(text: str) -> dict[str, list[dict[str, str]]]:
-    """What the driver printed, by node. Raises CheckOutputError for results that are none."""
+    """Parse the driver's output, by node. Raises CheckOutputError if a result is malformed."""
     return {name: parse(lines) for name, lines in json.loads(text).items()}

@@ -1,4 +1,4 @@
-"""The machines of a pool, installed to their disks; installed again, in turn, when what they are to run changes."""
+"""The machines of a pool, installed to their disks, and installed again one by one when what they must run changes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from metal_ipi.provider.types import Installation, InstallationArgs
 
 @dataclass(frozen=True, kw_only=True)
 class PoolInstallationArgs:
-    """What the machines of a pool are to run."""
+    """What the machines of a pool must run."""
 
     installations: Mapping[Node, InstallationArgs]
-    """What each is to run, and what installs it."""
+    """For each machine: what it must run, and how it is installed."""
     after: Mapping[Node, Sequence[pulumi.Resource]] = field(default_factory=dict[Node, Sequence[pulumi.Resource]])
-    """What must be done before one is installed: its machine is made, and its server given back if it was lent."""
+    """For each machine, resources that must be complete before its installation: the machine exists, and its server is
+    no longer lent to the bootstrap machine."""
 
 
 class PoolInstallation(pulumi.ComponentResource):
     """One `Installation` for each machine of a pool."""
 
     installed: list[pulumi.Resource]
-    """What to depend on, to come after all machines were started from their disks."""
+    """Depend on these to come after all machines have booted from their disks."""
     generations: dict[Node, pulumi.Output[str]]
-    """What each machine runs: changes when it was installed again."""
+    """The generation of each machine; changes when it was installed again."""
 
     def __init__(self, name: str, args: PoolInstallationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:PoolInstallation", name, None, opts)

@@ -1,4 +1,4 @@
-"""A pool of machines of one role, with a pinned identity and a check for each."""
+"""A pool: machines of one role, each with a pinned host key and a check."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Access:
     """How nodes are reached over SSH."""
 
     private_key: pulumi.Output[str]
-    """The key that opens user `core`; secret."""
+    """The private key of user `core`; secret."""
     host_key_seed: pulumi.Output[str]
-    """What host keys are derived from; secret."""
+    """The seed from which host keys are derived; secret."""
     log_directory: str
-    """Where logs of failed gates go; absolute."""
+    """The directory for the logs of failed gates; an absolute path."""
     host_key_type: KeyType = "ed25519"
-    """What host keys are."""
+    """The type of host keys."""
 
     def public_host_key(self, identity: str) -> pulumi.Output[str]:
-        """The pinned host key of a node by its full name, or of a live system; public, so it is shown."""
+        """The public host key of a node (by its full name) or of a live system. Not secret."""
         kind = self.host_key_type
         return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, identity, kind).public_key))
 
     def logs(self, nodes: Mapping[Node, Machine]) -> GateLogs:
-        """What a gate gathers when it fails."""
+        """The nodes from which a gate gathers logs when it fails."""
         return GateLogs(
             nodes=[
                 GateNode(
@@ -55,26 +55,26 @@ class Access:
 
 @dataclass(frozen=True, kw_only=True)
 class NodePoolArgs:
-    """Which machines, and what they must become."""
+    """The machines of a pool, and what they boot."""
 
     platform: Platform
-    """Where they come from."""
+    """The platform that provides them."""
     role: Role
     """`control-plane`, `arbiter` or `worker`."""
     nodes: tuple[Node, ...]
     """The machines, all of this role."""
     boots: Mapping[Node, Boot]
-    """What they boot and what configures them."""
+    """What each machine boots, and what configures it."""
     active_timeout: int
-    """Seconds until the platform must call a machine active."""
+    """Seconds until the platform must report a machine as active."""
     announces: bool = False
-    """Whether they announce addresses over BGP."""
+    """Whether the machines announce addresses over BGP."""
     disposable: bool = False
-    """Whether nothing is lost with what they run: they are made anew when what they boot changes."""
+    """Whether the machines hold no data to keep, so that they are replaced when what they boot changes."""
 
 
 class NodePool(pulumi.ComponentResource):
-    """The machines of one role; they are ordered at once and wait for what they boot from."""
+    """The machines of one role; all are ordered at once, and wait for their boot files."""
 
     def __init__(self, name: str, args: NodePoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:NodePool", name, None, opts)
@@ -103,25 +103,25 @@ class NodePool(pulumi.ComponentResource):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolChecksArgs:
-    """Which nodes must be what."""
+    """Which nodes are checked against what."""
 
     pool: NodePool
     """The nodes."""
     access: Access
-    """How they are reached."""
+    """How they are reached over SSH."""
     expectations: Mapping[Node, pulumi.Input[Expectation]]
-    """What they must be."""
+    """What each node must be."""
     timeout: int
     """Seconds until every node must answer SSH."""
     after: Sequence[pulumi.Resource] = ()
-    """What comes before they can answer: their installation to disk."""
+    """Resources to wait for before nodes can answer: their installation to disk."""
 
 
 class PoolChecks(pulumi.ComponentResource):
-    """One gate that waits until all nodes of a pool answer SSH, then the checks, some nodes in one command."""
+    """One gate that waits until all nodes of a pool answer SSH, then the checks, several nodes per command."""
 
     nodes: pulumi.Output[list[dict[str, object]]]
-    """`name`, `role`, `public_ipv4`, `private_ipv4`, with dual stack `ipv6`, and `checks` of each node."""
+    """For each node `name`, `role`, `public_ipv4`, `private_ipv4`, with dual stack `ipv6`, and `checks`."""
 
     def __init__(self, name: str, args: PoolChecksArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster:PoolChecks", name, None, opts)
@@ -157,10 +157,10 @@ class PoolChecks(pulumi.ComponentResource):
             for number, nodes in together.items()
         }
         self.passed: list[pulumi.Resource] = [each.resource for each in checks.values()]
-        """What to depend on, to come after all checks."""
+        """Depend on these to come after all checks."""
         summaries = [_summary(node, machines[node], checks[node.number // TOGETHER]) for node in machines]
         self.nodes = pulumi.Output.all(*summaries).apply(list)
-        # Only their names: what was read on each is an output of the stack, and in the state of its check.
+        # Only the names. The results are an output of the stack, and stored in the state of each check.
         self.register_outputs({"nodes": [node.fqdn for node in machines]})
 
 
@@ -171,7 +171,7 @@ def _summary(node: Node, machine: Machine, checks: NodeChecks) -> pulumi.Output[
         public_ipv4=machine.public_ipv4,
         private_ipv4=machine.private_ipv4,
         **({"ipv6": machine.ipv6} if machine.ipv6 else {}),
-        # With `--target` the command may be left as it was before a node was added. Else a preview does not know its
-        # output once its stdin changes (pulumi-go-provider, infer/resource.go, markComputed).
+        # With `--target` the command may keep its output from before a node was added; and a preview does not know the
+        # output when its stdin changes (pulumi-go-provider, infer/resource.go, markComputed).
         checks=checks.results.apply(lambda found: found.get(node.fqdn, [])),
     )

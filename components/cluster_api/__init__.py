@@ -1,5 +1,5 @@
-"""A cluster through Cluster API: the objects of a management cluster that say what the settings of a stack say.
+"""A cluster through Cluster API: objects of a management cluster that contain the settings of a stack.
 
-objects     what is applied, and clusterctl's template of it: pure functions
+objects     the objects, and clusterctl's template of them: pure functions
 cluster     the component: applies them, and waits until the cluster is available
 """

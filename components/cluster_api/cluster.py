@@ -1,4 +1,5 @@
-"""The component: applies a cluster's objects to a hub, and waits until Cluster API says that it is available."""
+"""The component that applies a cluster's objects to a hub, and waits until Cluster API reports the cluster as
+available."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ from metal_ipi.components.install.assets import credentials
 from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, GateLogs, Secret
 
 _LOST_FOR_GOOD = frozenset({"Namespace", "Secret", "MetalIpiCluster", "OpenShiftControlPlane", "Cluster"})
-"""Kinds of which none can go without the cluster, or what gives its machines back."""
+"""Kinds that are protected: deleting one would delete the cluster, or what is needed to give its machines back."""
 _LEAVES = "2h"
-"""How long a cluster may take to go: its machines are given back one after another."""
+"""How long deletion may take: machines are given back one after another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,25 +31,25 @@ class ManagedClusterArgs:
     """Arguments of `ManagedCluster`."""
 
     kubeconfig: pulumi.Input[Secret[str]]
-    """The hub's, with rights for the namespace and to make it. Empty in a rehearsal."""
+    """The hub's kubeconfig, with the rights to create the namespace and objects in it. Empty in a rehearsal."""
     wanted: Wanted
     secrets: Mapping[str, pulumi.Input[Secret[str]]]
     """Secret settings, by path: `platform.servers.0.bmc.password`."""
     timeout_seconds: float
-    """How long the cluster may take until it is available."""
+    """Seconds until the cluster must be available."""
     log_directory: str
-    """Where what the providers gathered of machines is put when a step fails; absolute."""
+    """The absolute directory for logs that the providers gathered from machines, written when a step fails."""
     protect: bool = True
-    """Whether the objects that hold the cluster may neither be deleted nor replaced."""
+    """Whether the objects that hold the cluster are protected from deletion and replacement."""
 
 
 class ManagedCluster(pulumi.ComponentResource):
     """A cluster that Cluster API installs on a hub with our providers."""
 
     kubeconfig: pulumi.Output[str]
-    """The cluster's, once it is available. Secret."""
+    """The cluster's kubeconfig, known once it is available. Secret."""
     outputs: pulumi.Output[dict[str, Any]]
-    """What the stack would have as outputs without a hub, by name: nodes with their checks, and more. Secret."""
+    """The outputs that the stack would have without a hub, by name: nodes with their checks, and more. Secret."""
 
     def __init__(self, name: str, args: ManagedClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:cluster_api:ManagedCluster", name, None, opts)
@@ -88,16 +89,17 @@ class ManagedCluster(pulumi.ComponentResource):
         self.register_outputs({"kubeconfig": self.kubeconfig})
 
     def _value(self, name: str, place: pulumi.Output[str]) -> pulumi.Output[str]:
-        """What a Secret of the cluster holds; secret."""
+        """The key `value` of a Secret of the cluster; secret."""
         found = core.Secret.get(f"{self._name}-{name}", place, opts=self._read)
         return pulumi.Output.secret(
             found.data.apply(lambda data: base64.b64decode((data or {}).get("value", "")).decode())
         )
 
     def _apply(self, found: Sequence[Object], secret: Object) -> dict[str, pulumi.CustomResource]:
-        """Declare all, each after those before it that it names; by kind, and templates by name.
+        """Declare all objects; each depends on all objects before it.
 
-        So they go in the other order: machines first, and what is needed to give them back last.
+        So they are deleted in reverse order: machines first, and last what is needed to give them back. The result is
+        keyed by kind, and by resource name for objects of a pool.
         """
         made: dict[str, pulumi.CustomResource] = {}
         space, *rest = found
@@ -124,7 +126,7 @@ class ManagedCluster(pulumi.ComponentResource):
         metadata = {
             "name": self._wanted.secret,
             "namespace": self._wanted.namespace,
-            # clusterctl takes it along when the cluster moves to another hub.
+            # With this label clusterctl moves it together with the cluster to another hub.
             "labels": {
                 "cluster.x-k8s.io/cluster-name": self._wanted.name,
                 "clusterctl.cluster.x-k8s.io/move": "",
@@ -135,8 +137,11 @@ class ManagedCluster(pulumi.ComponentResource):
 
 
 def reached(kubeconfig: str) -> tuple[str, str, str, str]:
-    """The URL of a hub, its authority, and the administrator's certificate and key. Raises AssetsError where a
-    kubeconfig has not all of it within itself. A rehearsal has none, and gets what reaches nobody."""
+    """A hub's URL, its certificate authority, and the administrator's certificate and key.
+
+    Raises AssetsError if the kubeconfig does not contain all of them. A rehearsal has no kubeconfig (an empty text) and
+    gets values that connect to nothing.
+    """
     if not kubeconfig:
         nobody = "-----BEGIN REHEARSAL-----"
         return "https://rehearsal.invalid", nobody, nobody, nobody
@@ -156,5 +161,5 @@ def _credentials(kubeconfig: pulumi.Output[str]) -> ClusterCredentials:
 
 
 def digest(found: Sequence[Object]) -> str:
-    """16 hexadecimal digits that stand for some objects."""
+    """A digest of objects: 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """The objects of one cluster on a management cluster of Cluster API. Pure functions from plain data to manifests.
 
-They are of Cluster API's v1beta2 and of our providers' v1alpha1. Templates are named after what is in them: the
-controllers take no other content under an old name, and roll machines when the name changes.
+They use Cluster API's v1beta2 and our providers' v1alpha1. The name of a machine template contains a hash of its
+content: the controllers refuse a changed template under an old name, and replace machines when the name changes.
 """
 
 from __future__ import annotations
@@ -28,48 +28,49 @@ _CONTROL_PLANE_POOL, _WORKER_POOL = "control-plane", "worker"
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The cluster. What is a `str` where a number or a tree is expected is a variable of clusterctl's."""
+    """The cluster. A `str` in place of a number or a mapping is a variable of clusterctl."""
 
     name: str
-    """Its first label, which is the Cluster's name, too."""
+    """The first label of its domain, and the name of the Cluster object."""
     namespace: str
     domain: str
     """`<name>.<base domain>`."""
     version: str
     """`v<openshiftVersion>`."""
     control_plane: int | str
-    """How many machines."""
+    """The number of machines."""
     workers: int | str
     settings: Mapping[str, Any] | str
-    """The settings of the stack file without secrets; names without `metal-ipi:`."""
+    """The settings of the stack file without secrets and without the prefix `metal-ipi:`."""
     pod_networks: Sequence[str] = ()
     service_networks: Sequence[str] = ()
     own_namespace: bool = True
-    """Whether the namespace is made, too."""
+    """Whether the Namespace is one of the objects."""
 
     @property
     def secret(self) -> str:
-        """The Secret with the secret settings, by path: `platform.servers.0.bmc.password`."""
+        """The name of the Secret with the secret settings, keyed by path: `platform.servers.0.bmc.password`."""
         return f"{self.name}-settings"
 
 
 def outputs_secret(cluster: str) -> str:
-    """The Secret with what `up` would have as outputs, as JSON under the key `value`; our providers write it."""
+    """The name of the Secret in which our providers write the outputs that `up` would have, as JSON under the key
+    `value`."""
     return f"{cluster}-outputs"
 
 
 def logs_secret(cluster: str) -> str:
-    """The Secret with what failed steps gathered of machines; our providers write it (cluster_api/logs.py)."""
+    """The name of the Secret in which our providers write the logs of failed steps (cluster_api/logs.py)."""
     return f"{cluster}-logs"
 
 
 def objects(wanted: Wanted) -> list[Object]:
-    """All objects but the Secret, each after what it names."""
+    """All objects except the Secret, in an order in which each comes after those it refers to."""
     machines = {pool: _machine_template(wanted, pool) for pool in (_CONTROL_PLANE_POOL, _WORKER_POOL)}
     config = _manifest(
         BOOTSTRAP, "OpenShiftConfigTemplate", f"{wanted.name}-worker", wanted, {"template": {"spec": {}}}
     )
-    # Without workers there are none to make machines from.
+    # Without workers no template for workers is needed.
     of_workers = [] if wanted.workers == 0 else [machines[_WORKER_POOL], config]
     deployments = [_workers(wanted, machines[_WORKER_POOL], config)] if of_workers else []
     infrastructure = _manifest(
@@ -107,9 +108,9 @@ def objects(wanted: Wanted) -> list[Object]:
 
 
 def template(namespace: str = "${NAMESPACE}") -> str:
-    """clusterctl's cluster-template.yaml: the same objects with its variables.
+    """clusterctl's cluster-template.yaml: the same objects with clusterctl's variables.
 
-    METAL_IPI_SETTINGS are the settings as JSON on one line, CLUSTER_DOMAIN is `<clusterName>.<baseDomain>`.
+    METAL_IPI_SETTINGS is the settings as JSON on one line; CLUSTER_DOMAIN is `<clusterName>.<baseDomain>`.
     """
     wanted = Wanted(
         name="${CLUSTER_NAME}",
@@ -151,7 +152,8 @@ def _workers(wanted: Wanted, machines: Object, config: Object) -> Object:
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": machine},
     }
-    # The server that is lent to the bootstrap machine needs its Machine before there is a control plane.
+    # Skip the preflight checks: the server that is lent to the bootstrap machine needs its Machine before there is a
+    # control plane.
     metadata = {**_metadata(name, wanted), "annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": "All"}}
     return {"apiVersion": CORE, "kind": "MachineDeployment", "metadata": metadata, "spec": spec}
 

@@ -1,4 +1,4 @@
-"""The cluster's names in DNS: those that last, and the bootstrap machine's."""
+"""The cluster's DNS names: permanent ones, and those of the bootstrap machine."""
 
 from __future__ import annotations
 
@@ -22,51 +22,56 @@ Records = Sequence[Record[pulumi.Input[str]]]
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterDnsArgs:
-    """Whose names, and where they are kept."""
+    """The names of a cluster, and the zones that contain them."""
 
     domain: str
     """The cluster's domain."""
     zone: str | None = None
-    """The zone the records stand in; None where nobody of ours keeps it, and its keeper is only told what is needed."""
+    """The DNS zone to write the records to. None: we do not manage the zone, and only report which records are
+    needed."""
     ttl: int
-    """Seconds that resolvers may keep an answer."""
+    """Time to live of the records, in seconds."""
     control_plane: Mapping[str, pulumi.Input[str]]
     """Address by full node name."""
     workers: Mapping[str, pulumi.Input[str]]
     """Address by full node name."""
     arbiters: Mapping[str, pulumi.Input[str]] = field(default_factory=dict[str, "pulumi.Input[str]"])
-    """Address by full node name; they serve neither the API nor ingress."""
+    """Address by full node name; arbiters serve neither the API nor ingress."""
     schedulable: bool = False
-    """Whether the control plane takes pods beside workers."""
+    """Whether control plane machines run pods of users, besides workers."""
     bootstrap: tuple[str, pulumi.Input[str]] | None = None
-    """The bootstrap machine's full name and address; None where there is no such machine."""
+    """The bootstrap machine's full name and address; None if there is no such machine."""
     api_address: pulumi.Input[str] | None = None
-    """The API's own address; None: the API's names resolve to all machines that serve it."""
+    """The API's own address. None: the API's names resolve to all machines that serve it."""
     ingress_address: pulumi.Input[str] | None = None
-    """The address of `*.apps`; None: it resolves to the machines that take ingress."""
+    """The address of `*.apps`. None: it resolves to the machines that take ingress."""
     ipv6: Mapping[str, str] = field(default_factory=dict[str, str])
-    """With dual stack the IPv6 addresses besides, by full name of node; that of `api.<domain>` is the API's own."""
+    """With dual stack, the additional IPv6 addresses by full node name; the key `api.<domain>` is the API's own
+    address."""
     reverse_zones: Sequence[str] = ()
-    """Reverse zones that are ours, `100.51.198.in-addr.arpa`: each gets the PTR records whose addresses lie in it."""
+    """Reverse zones that we manage, e.g. `100.51.198.in-addr.arpa`. Each gets the PTR records of the addresses in
+    it."""
 
 
 class ClusterDns(pulumi.ComponentResource):
-    """All records of the cluster: per zone one resource for those that last, one for those of the bootstrap machine.
+    """All DNS records of the cluster: for each zone one resource for permanent records and one for the bootstrap
+    machine's.
 
-    The zone of the names has two that last, so that a slow worker delays nobody: the API's and the control plane's
-    names, which the cluster needs to come about, and ingress and the workers' names.
+    The zone of the names has two permanent ones, so that a slow worker delays nothing: the names of the API and the
+    control plane, without which the cluster cannot form; and ingress and the workers' names.
     """
 
     records: pulumi.Resource
-    """The API's and the control plane's names; where nobody of ours keeps them, this component itself."""
+    """The names of the API and the control plane. This component itself, if we do not manage the zone."""
     ingress_records: pulumi.Resource
-    """Ingress and the workers' names; likewise."""
+    """Ingress and the workers' names. This component itself, if we do not manage the zone."""
     bootstrap_records: pulumi.Resource
-    """The bootstrap machine's names; likewise. Without such a machine, `records`."""
+    """The bootstrap machine's names. The same as `records` if there is no such machine; this component itself, if we do
+    not manage the zone."""
     to_withdraw: list[RemovalRecordArgs]
-    """What to withdraw when the bootstrap machine goes."""
+    """The records to withdraw when the bootstrap machine is removed."""
     api_url: pulumi.Output[str]
-    """`https://api.<domain>:6443`, once its name resolves."""
+    """`https://api.<domain>:6443`."""
 
     def __init__(self, name: str, args: ClusterDnsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:ClusterDns", name, None, opts)
@@ -103,7 +108,7 @@ class ClusterDns(pulumi.ComponentResource):
 
     @property
     def needed(self) -> pulumi.Output[list[str]]:
-        """The records that last, as lines of a zone file without TTL: all that must be there, whoever keeps them."""
+        """The permanent records as lines of a zone file without TTL: what must exist, whoever manages the zone."""
         return lines(self._lasting)
 
     def _keep(
@@ -122,7 +127,8 @@ class ClusterDns(pulumi.ComponentResource):
         )
 
     def _reverse(self, name: str, args: ClusterDnsArgs, zone: str) -> None:
-        """The records of one reverse zone. All addresses are given to each: which lie in it is known once they are."""
+        """The records of one reverse zone. Each zone gets all addresses: which ones lie in it is known only when they
+        are known."""
         api = _api(args)
         own = {f"api.{args.domain}": api} if api is not None else {}
         parts = [("reverse", {**own, **_hosts(args, {**args.control_plane, **args.arbiters, **args.workers})}, False)]
@@ -152,7 +158,7 @@ def _api(args: ClusterDnsArgs) -> Host[pulumi.Input[str]] | None:
 
 
 def _temporary(args: ClusterDnsArgs) -> Records:
-    """The bootstrap machine's records; none without it."""
+    """The bootstrap machine's records; empty if there is no such machine."""
     if args.bootstrap is None:
         return ()
     ((node, host),) = _hosts(args, dict([args.bootstrap])).items()
@@ -161,12 +167,12 @@ def _temporary(args: ClusterDnsArgs) -> Records:
 
 
 def to_args(records: Records) -> list[DnsRecordArgs]:
-    """Records as the provider takes them."""
+    """Records as inputs of the provider's resource."""
     return [DnsRecordArgs(name=each.name, type=each.type, values=list(each.values)) for each in records]
 
 
 def reverse_args(hosts: Mapping[str, Host[pulumi.Input[str]]]) -> list[DnsRecordArgs]:
-    """The PTR records of all addresses, of which a reverse zone takes its own."""
+    """The PTR records of all addresses; a reverse zone takes those that lie in it."""
     return [
         DnsRecordArgs(
             name=pulumi.Output.from_input(address).apply(reverse_name), type="PTR", values=[name], label=label
@@ -194,7 +200,7 @@ def lines(records: Records) -> pulumi.Output[list[str]]:
 
 
 def tell(component: pulumi.Resource, needed: pulumi.Output[list[str]]) -> None:
-    """Says what the keeper of the zone has to set: the gates wait for it."""
+    """Log the records that whoever manages the zone has to set; the gates wait until the names resolve."""
 
     def say(found: list[str]) -> None:
         if not pulumi.runtime.is_dry_run():

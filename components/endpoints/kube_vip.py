@@ -1,27 +1,27 @@
-"""kube-vip: the API's address, announced by the machines whose API server answers: over BGP by each, with ARP by one.
+"""kube-vip: announces the API's address from machines whose API server answers: from all of them with BGP, from one of
+them with ARP. In the same way it announces the address of ingress from machines whose router is ready.
 
-The address of ingress likewise, by machines whose router is ready.
-
-What a machine is given is the same on all: a script, its settings and a unit. Everything that differs the script finds
-on the machine, see `kube_vip.sh`: with BGP the sessions that `bgp_routes` keeps there; with ARP the interface, and the
-machine's own credentials for the lease that settles who has the address. Pure functions.
+All machines get the same script, settings and unit. The script finds everything that differs on the machine, see
+`kube_vip.sh`: with BGP the sessions that `bgp_routes` writes there; with ARP the interface, and the machine's own
+credentials for the lease that decides which machine has the address. Pure functions.
 
 Sources:
-- kube-vip v0.9.2: pkg/kubevip/config_envvar.go (names); pkg/manager/manager.go (with BGP, no services and no leader
-  election its Kubernetes client is made and never used, so that kubeconfig needs no credentials);
+
+- kube-vip v0.9.2: pkg/kubevip/config_envvar.go (names of variables); pkg/manager/manager.go (with BGP, without services
+  and leader election, its Kubernetes client is created but never used, so its kubeconfig needs no credentials);
   cmd/kube-vip.go (metrics on port 2112 of all addresses, unless the flag is empty); pkg/manager/manager_bgp.go (it may
-  not end at SIGTERM); pkg/arp/arp.go, pkg/vip/address.go (it keeps the number of the interface that it found).
+  not end at SIGTERM); pkg/arp/arp.go, pkg/vip/address.go (it keeps the index of the interface that it found).
 - cluster-kube-apiserver-operator, release 4.19: bindata/assets/kube-apiserver/node-kubeconfigs.yaml and
-  nodekubeconfigcontroller.go (on the disk of each control plane machine, `localhost.kubeconfig` for
-  https://localhost:6443 with all authorities of the API server); certrotationcontroller.go (its client certificate is
+  nodekubeconfigcontroller.go (each control plane machine has `localhost.kubeconfig` on disk, for
+  https://localhost:6443, with all authorities of the API server); certrotationcontroller.go (its client certificate is
   valid for two years and renewed every month).
 - installer 4.19: pkg/asset/kubeconfig/admin.go (the bootstrap machine's kubeconfig, with the same authorities);
-  data/bootstrap bootkube.sh (the bootstrap machine's API server ends before the machine does, and what runs there then
-  asks the API at its address).
+  data/bootstrap bootkube.sh (the bootstrap machine's API server ends before the machine does; its other programs then
+  use the API at its address).
 - machine-config-operator: templates/common/on-prem, templates/master/00-master/gcp (the platform's own static pods);
   configure-ovs.sh (the default interface becomes a port of the OVS bridge br-ex, at every boot).
-- openshift/ovn-kubernetes: OCP_HACKS.go (no node reaches ports 22623 and 22624); go-controller/pkg/util (deprecated
-  addresses are not taken for the node's own).
+- openshift/ovn-kubernetes: OCP_HACKS.go (pods cannot reach ports 22623 and 22624); go-controller/pkg/util (a deprecated
+  address is not used as the node's own).
 """
 
 from __future__ import annotations
@@ -59,39 +59,40 @@ _OF_INGRESS = {
     "the API server does not answer": "the router is not ready",
     "the API's address": "the address of ingress",
 }
-"""What is another word in the script of ingress. That of the API stays as it is on machines that stand, to the byte."""
+"""Replacements that turn the API's script into the script of ingress. The API's script must not change by a single
+byte, because running machines have it."""
 _CONFIG = "/etc/metal-ipi"
 _ADMINISTRATORS = (
     "/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig",
     "/opt/openshift/auth/kubeconfig",
 )
-"""Where a machine has an administrator's kubeconfig of its own: control plane, bootstrap."""
+"""Paths of an administrator's kubeconfig that a machine has itself: on the control plane, on the bootstrap machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KubeVip:
-    """What all announcing machines have in common."""
+    """The settings that all announcing machines share."""
 
     address: str
     """The IPv4 address."""
     image: str
     """The image of kube-vip, with tag or digest."""
     hold_seconds: int
-    """After so many seconds of silence a peer takes this machine for lost."""
+    """BGP hold time: a peer considers this machine lost after so many seconds of silence."""
     keepalive_seconds: int
-    """How often a machine tells its peers that it is there."""
+    """BGP keepalive interval, in seconds."""
     domain: str
     """The cluster's domain."""
     serves: Served = "api"
-    """What is reached at the address."""
+    """What is reached at the address: the API, or ingress."""
     mode: Literal["bgp", "arp"] = "bgp"
-    """How the address becomes known; with bgp the machine needs the files of `bgp_routes` as well."""
+    """How the address is announced. With `bgp` the machine needs the files of `bgp_routes` as well."""
     interface: str | None = None
-    """With ARP: the interface to answer on; None: that of the default route."""
+    """With `arp`: the interface that answers for the address. None: the interface of the default route."""
 
 
 def files(kube_vip: KubeVip) -> list[NodeFile]:
-    """The files of a machine; none of them is secret, and none differs between machines."""
+    """The files of a machine. They are the same on all machines, and not secret."""
     settings: Mapping[str, object] = {
         "ADDRESS": kube_vip.address,
         "IMAGE": kube_vip.image,
@@ -112,10 +113,10 @@ def files(kube_vip: KubeVip) -> list[NodeFile]:
 
 
 def unit(serves: Served = "api") -> NodeUnit:
-    """The service that runs the script.
+    """The unit that runs the script.
 
-    A manifest that was in place when the power was cut goes before the kubelet starts: nothing may announce the address
-    while this machine has no API server.
+    After a power failure it removes an old static pod manifest before the kubelet starts: the address must not be
+    announced while this machine has no API server.
     """
     what = {"api": "API's address, announced while this machine's API server answers",
             "ingress": "address of ingress, announced while a router is ready here"}  # fmt: skip

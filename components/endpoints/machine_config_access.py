@@ -1,10 +1,11 @@
-"""Who may reach the machine config server: the cluster's own machines, and whom the settings name.
+"""A packet filter on machines with a machine config server: only the cluster's machines and configured networks reach
+it.
 
-What it serves holds secrets (the pull secret, a token to join with), and it asks nobody who they are; OpenShift wants
-its ports reachable from within only. Metal has no security groups and gives each machine a public address that nobody
-knows beforehand, so the machines filter for themselves: from the first boot for everybody, and as soon as the addresses
-of the cluster's machines are known, they are handed over by SSH. A machine that is refused asks again: Ignition never
-gives up.
+The machine config server serves secrets (the pull secret, a token to join with) without authentication, so OpenShift
+requires that its ports are reachable only from the cluster's machines. Metal has no security groups, and gives each
+machine a public address that is not known in advance. So the machines filter themselves: from the first boot they block
+everyone, and once the addresses of the cluster's machines are known, these are sent to them over SSH. A machine that is
+blocked tries again, because Ignition never gives up.
 
 Sources: openshift/machine-config-operator (22623 with TLS, 22624 without); nftables' documentation (priority, sets).
 """
@@ -28,12 +29,12 @@ PROGRAM = "/usr/local/bin/metal-ipi-machine-config-access"
 
 
 def files() -> list[NodeFile]:
-    """The files of a machine that has a machine config server; the same on all."""
+    """The files of a machine with a machine config server; the same on all machines."""
     return [NodeFile(path=PROGRAM, text=_script(), mode=0o755)]
 
 
 def unit() -> NodeUnit:
-    """The service that closes the ports before anything listens there, at every boot."""
+    """The unit that closes the ports at every boot, before anything listens on them."""
     return NodeUnit(
         name=UNIT,
         text=(
@@ -51,7 +52,7 @@ def unit() -> NodeUnit:
 
 
 def networks(machines: Sequence[Machine], others: Sequence[str]) -> pulumi.Output[list[str]]:
-    """The addresses of machines and further CIDRs, sorted: whom to let in."""
+    """The addresses of the machines, and further CIDRs, sorted: the allowed sources."""
     addresses = [
         address for machine in machines for address in (machine.public_ipv4, machine.private_ipv4, machine.public_ipv6)
     ]
@@ -70,15 +71,16 @@ def gate(
     part: str | None = None,
     opts: pulumi.ResourceOptions,
 ) -> Gate:
-    """Hand the networks over to nodes, and see from here that nobody else gets through.
+    """A gate that sends the allowed networks to nodes, and checks from here that connections from elsewhere are
+    blocked.
 
     Args:
-        nodes: the machines that serve it.
-        allowed: CIDRs and addresses to let in.
+        nodes: the machines with a machine config server.
+        allowed: CIDRs and addresses that are allowed.
         timeout: seconds.
-        address: the API's own address, if there is one: nobody else may get through there, either.
-        triggers: what changes when a node was installed again, and has forgotten whom it lets in.
-        part: the pool whose machines these networks are; None: those of the cluster's own stack.
+        address: the API's own address, if there is one: connections to it are checked, too.
+        triggers: values that change when a node was installed again and has lost its list of allowed networks.
+        part: the pool whose machines `allowed` lists; None: the machines of the cluster's own stack.
     """
     spec = MachineConfigAccess(
         logs=access.logs(nodes),

@@ -1,7 +1,7 @@
-"""MetalLB's objects, as plain data: what the cluster's services may be given, and how it becomes known outside.
+"""MetalLB's objects as plain data: address pools, and how the addresses are announced.
 
-Fields as in MetalLB's API (metallb.io, its module's config/crd) and OpenShift's documentation on it. Nothing here needs
-Pulumi or a cluster. What cannot be right raises ManifestError, which says what to mend.
+Field names come from MetalLB's API (metallb.io, its module's config/crd) and OpenShift's documentation on it. Nothing
+here needs Pulumi or a cluster. Invalid values raise ManifestError, which says what to correct.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metal_ipi.components.machines.contract import BgpNeighbour
 Manifest = dict[str, Any]
 
 NAMESPACE = "metallb-system"
-"""Where MetalLB looks for its objects, on OpenShift too."""
+"""The namespace in which MetalLB looks for its objects, on OpenShift too."""
 
 PASSWORD_SECRET = "bgp-password"  # noqa: S105 - a name
 
@@ -26,30 +26,32 @@ _LONGEST_NAME = 253
 
 
 class ManifestError(ValueError):
-    """No manifest can be made of these values; the message names value and remedy."""
+    """No valid manifest can be made from these values; the message names the value and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """What installs MetalLB: OpenShift's operator, from a catalogue of the Operator Lifecycle Manager."""
+    """How MetalLB is installed: by OpenShift's operator, from a catalogue of the Operator Lifecycle Manager."""
 
     catalog: str = "redhat-operators"
     """`redhat-operators` on OpenShift, `community-operators` on OKD."""
     channel: str = "stable"
-    """The channel that updates come from."""
+    """The update channel."""
 
 
 def namespace() -> Manifest:
-    """Where everything of MetalLB stands. Its speakers need the host's network, which restricted namespaces refuse."""
+    """MetalLB's namespace. It is privileged, because Pod Security admission refuses pods on the host's network
+    otherwise."""
     levels = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": levels}}
 
 
 def operator(settings: Operator) -> tuple[Manifest, Manifest, Manifest]:
-    """OperatorGroup, Subscription and the MetalLB object that has controller and speakers started, in this order.
+    """OperatorGroup, Subscription, and the MetalLB object that starts controller and speakers, in this order.
 
-    Each is waited for (`pulumi.com/waitFor`), because the next would be refused before: the Subscription until its
-    operator and with it MetalLB's resource types are there, the MetalLB object until its webhooks answer.
+    Each is waited for (`pulumi.com/waitFor`), because the API would refuse the next one too early: MetalLB's kinds
+    exist once the Subscription has installed the operator; pools and peers need the webhooks, which the MetalLB object
+    starts.
     """
     group = _object("operators.coreos.com/v1", "OperatorGroup", "metallb-operator", {})
     subscription = _object(
@@ -69,7 +71,8 @@ def operator(settings: Operator) -> tuple[Manifest, Manifest, Manifest]:
 
 
 def address_pool(name: str, addresses: Sequence[str], *, auto_assign: bool = True) -> Manifest:
-    """`addresses`: CIDRs or ranges `first-last`. Raises ManifestError where there are none: MetalLB refuses that."""
+    """An IPAddressPool. `addresses` are CIDRs or ranges `first-last`. Raises ManifestError if empty, which MetalLB
+    refuses."""
     if not addresses:
         raise ManifestError(f"the address pool '{name}' has no addresses; give it some, or reserve a block for it")
     spec = {"addresses": list(addresses), "autoAssign": auto_assign}
@@ -77,7 +80,7 @@ def address_pool(name: str, addresses: Sequence[str], *, auto_assign: bool = Tru
 
 
 def bgp_advertisement(pool: str, aggregation_length: int | None = None) -> Manifest:
-    """Has all nodes announce the addresses of the pool to all their peers, in prefixes of this length."""
+    """A BGPAdvertisement: all nodes announce the pool to all their peers, as prefixes of the aggregation length."""
     spec: dict[str, Any] = {"ipAddressPools": [pool]}
     if aggregation_length is not None:
         spec["aggregationLength"] = aggregation_length
@@ -85,7 +88,8 @@ def bgp_advertisement(pool: str, aggregation_length: int | None = None) -> Manif
 
 
 def l2_advertisement(pools: Sequence[str], interfaces: Sequence[str]) -> Manifest:
-    """Has one node after the other answer for the pools' addresses (ARP, NDP) on its interfaces; none given: on all."""
+    """An L2Advertisement: one node at a time answers for the pools' addresses (ARP, NDP), on these interfaces or on
+    all."""
     spec: dict[str, Any] = {"ipAddressPools": list(pools)}
     if interfaces:
         spec["interfaces"] = list(interfaces)
@@ -93,7 +97,7 @@ def l2_advertisement(pools: Sequence[str], interfaces: Sequence[str]) -> Manifes
 
 
 def password_secret(password: str) -> Manifest:
-    """The password of the BGP sessions, as BGPPeer's `passwordSecret` wants it."""
+    """The Secret with the password of the BGP sessions, in the form that BGPPeer's `passwordSecret` requires."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -106,10 +110,10 @@ def password_secret(password: str) -> Manifest:
 def bgp_peers(
     *, node: str, neighbours: Sequence[BgpNeighbour], password: str | None, hold_time: int | None
 ) -> tuple[Manifest, ...]:
-    """One BGPPeer per peer address, for this node alone: each node has source address and neighbours of its own.
+    """One BGPPeer for each peer address, only for this node: each node has its own source address and neighbours.
 
-    `node` is the value of its label kubernetes.io/hostname. `password` is the one in the Secret, None where there is
-    none; `hold_time` in seconds, None for MetalLB's own. Raises ManifestError when a neighbour wants another password.
+    `node` is the value of its label kubernetes.io/hostname. `password` is the one in the Secret; None: no password.
+    `hold_time` is in seconds; None: MetalLB's default. Raises ManifestError if a neighbour needs another password.
     """
     peers: list[Manifest] = []
     for neighbour in neighbours:
@@ -126,7 +130,7 @@ def bgp_peers(
 
 
 def peer_name(node: str, number: int) -> str:
-    """What the BGPPeer to a node's peer of this number is called."""
+    """The name of the BGPPeer for a node's peer with this number. Raises ManifestError if it is not a valid name."""
     name = f"{node}-peer-{number}"
     if len(name) > _LONGEST_NAME or not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", name):
         raise ManifestError(f"'{node}' is no node name that a BGPPeer can be called by; use a DNS name in lower case")

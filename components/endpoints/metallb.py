@@ -1,12 +1,12 @@
-"""Addresses for the cluster's services of type LoadBalancer, given out and made known by MetalLB.
+"""Addresses for the cluster's services of type LoadBalancer, assigned and announced by MetalLB.
 
-What is installed: on OpenShift and OKD the operator that their catalogues carry, because it comes with the rights, the
-security settings and the updates that manifests of our own would have to repeat for each release; the MetalLB object
-then has it start controller and speakers. Where MetalLB is there already (`operator` None), it and its namespace are
-kept by whoever put them there, and only what it works by is applied: pools, peers, advertisements.
+On OpenShift and OKD the operator from their catalogues installs MetalLB: it brings RBAC rules, security settings and
+updates, which our own manifests would have to repeat for each release. The MetalLB object makes it start controller and
+speakers. If MetalLB is installed already (`operator` is None), it and its namespace are left alone, and only pools,
+peers and advertisements are applied.
 
-Where the platform's cloud controller assigns service addresses itself, none of this is used: it writes MetalLB's
-objects, and two writers would undo each other's work (facts: «do not manage pools beside it»).
+If the platform's cloud controller assigns service addresses itself, this component is not used: the controller writes
+MetalLB's objects too, and the two would overwrite each other.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class PoolArgs:
     """Addresses for services of type LoadBalancer."""
 
     name: str
-    """Its name, unique."""
+    """Its name, unique among the pools."""
     addresses: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """CIDRs or ranges `first-last`; those of a reserved block once it is reserved."""
+    """CIDRs or ranges `first-last`; for a reserved block an output, known once it is reserved."""
     auto_assign: bool = True
-    """Whether services get addresses from it without asking for it by name."""
+    """Whether services that name no pool get addresses from it."""
     aggregation_length: int | None = None
-    """BGP: the prefix length that IPv4 addresses are announced with; None: each by itself (/32)."""
+    """With BGP: the prefix length with which IPv4 addresses are announced. None: each address by itself (/32)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,53 +44,54 @@ class BgpNodeArgs:
     """A node that announces addresses."""
 
     neighbours: pulumi.Input[Sequence[BgpNeighbour]]
-    """Whom it may announce to, as the platform says; known once the machine is there."""
+    """The node's BGP neighbours according to the platform; known once the machine exists."""
     peers: int = 2
-    """How many peer addresses these have together (Metal: two). A preview must know how many objects there will be."""
+    """The number of the neighbours' peer addresses together (Metal: two). A preview must know the number of objects."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BgpArgs:
-    """Addresses are announced as routes."""
+    """Addresses are announced as BGP routes."""
 
     nodes: Mapping[str, BgpNodeArgs]
-    """At least one, by the value of the node's label kubernetes.io/hostname. All must have the same password, or none:
-    that of the first is what the others are compared with."""
+    """At least one, by the value of the node's label kubernetes.io/hostname. All must use the same password, or none:
+    the others are compared with the first."""
     hold_time: int | None = None
-    """Seconds after which a silent session is lost; None: MetalLB's own."""
+    """Seconds of silence after which a session is lost. None: MetalLB's default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class L2Args:
-    """Addresses are answered for in the nodes' own network."""
+    """Addresses are answered for on layer 2 (ARP, NDP), in the nodes' own network."""
 
     interfaces: tuple[str, ...] = ()
-    """The interfaces to answer on; none given: all."""
+    """The interfaces to answer on. Empty: all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetalLbArgs:
-    """Which addresses, and how they become known."""
+    """The address pools of a cluster, and how they are announced."""
 
     kubeconfig: pulumi.Input[Secret[str]]
-    """An administrator's kubeconfig, secret."""
+    """An administrator's kubeconfig; secret."""
     pools: tuple[PoolArgs, ...]
     """At least one."""
     announce: BgpArgs | L2Args
-    """How the network learns where an address is."""
+    """How the network learns the addresses: BGP or layer 2."""
     operator: Operator | None = None
-    """What to install MetalLB with; None where it is there."""
+    """How to install MetalLB. None: it is installed already."""
     after: Sequence[pulumi.Resource] = ()
-    """What must be done before the cluster is asked for anything."""
+    """Resources that must be complete before the cluster's API is used."""
     cluster: pulumi.Resource | None = None
-    """What lasts as long as the cluster: the objects go with it, without anybody being asked to delete them."""
+    """A resource that lives as long as the cluster. When it is deleted, the objects are dropped from the state without
+    calls to the API."""
 
 
 class MetalLb(pulumi.ComponentResource):
-    """MetalLB's objects on one cluster, each a resource, all by server-side apply."""
+    """MetalLB's objects on one cluster: one resource each, by server-side apply."""
 
     pools: pulumi.Output[dict[str, list[str]]]
-    """The addresses of each pool, once it and its announcement are applied."""
+    """The addresses of each pool, known once the pool and its announcement are applied."""
 
     def __init__(self, name: str, args: MetalLbArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:MetalLb", name, None, opts)
@@ -114,7 +115,8 @@ class MetalLb(pulumi.ComponentResource):
         self.register_outputs({"pools": self.pools})
 
     def _install(self, name: str, operator: Operator) -> None:
-        """The namespace and the operator. What comes next depends on `_ready`."""
+        """Declare the namespace and the operator, and put the last resource into `_ready`, on which later objects
+        depend."""
         manifest = manifests.namespace()
         namespace = kubernetes.core.v1.Namespace(
             f"{name}-namespace", metadata=manifest["metadata"], opts=self._after(())
@@ -124,10 +126,10 @@ class MetalLb(pulumi.ComponentResource):
             self._ready = [self._custom(f"{name}-{role}", each)]
 
     def _bgp(self, name: str, args: BgpArgs) -> list[pulumi.CustomResource]:
-        """The password, and one object per node and peer.
+        """Declare the password's Secret, and one object per node and peer.
 
-        Whether there is a password is known once the platform has machines: the Secret is there in any case, and empty
-        where nobody refers to it.
+        Whether sessions have a password is known only after the platform has made the machines. So the Secret always
+        exists; it is empty if no peer refers to it.
         """
         password = pulumi.Output.secret(next(iter(args.nodes.values())).neighbours).apply(_password)
         manifest = manifests.password_secret("")
@@ -164,20 +166,21 @@ class MetalLb(pulumi.ComponentResource):
 
 
 def address_pool(pool: PoolArgs) -> Manifest:
-    """Its manifest; only the addresses wait for what is not known yet."""
+    """The pool's manifest; only its addresses may be unknown in a preview."""
 
     def spec(addresses: Sequence[str]) -> Manifest:
         return manifests.address_pool(pool.name, addresses, auto_assign=pool.auto_assign)["spec"]
 
     frame = manifests.address_pool(pool.name, ("-",))
-    addresses = cast("pulumi.Input[Sequence[str]]", pool.addresses)  # the SDK lifts outputs out of lists
+    addresses = cast("pulumi.Input[Sequence[str]]", pool.addresses)  # the SDK resolves outputs inside lists
     return {**frame, "spec": pulumi.Output.from_input(addresses).apply(spec)}
 
 
 def bgp_peers(
     node: str, args: BgpNodeArgs, *, password: pulumi.Input[str | None], hold_time: int | None
 ) -> list[Manifest]:
-    """The node's peers; what the platform says is told from what was announced before anything is applied."""
+    """The manifests of a node's peers. Raises ManifestError before anything is applied, if the platform reports another
+    number of peers than `args.peers`."""
 
     def rendered(known: tuple[Sequence[BgpNeighbour], str | None]) -> tuple[Manifest, ...]:
         neighbours, word = known
@@ -188,7 +191,7 @@ def bgp_peers(
             )
         return peers
 
-    # The password is compared, not shown: what comes of it is no secret, and peers should be seen in a preview.
+    # The password is compared, but not part of the result. So the result is not secret, and a preview shows the peers.
     together = pulumi.Output.all(args.neighbours, password)
     all_peers = pulumi.Output.unsecret(together.apply(lambda known: rendered((known[0], known[1]))))
     return [

@@ -1,4 +1,4 @@
-"""The names of a pool's workers, which are in a stack of their own."""
+"""The DNS names of a pool of workers that has a stack of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from metal_ipi.provider.types import DnsRecords, DnsRecordsArgs
 
 @dataclass(frozen=True, kw_only=True)
 class PoolDnsArgs:
-    """Whose names, and where they are kept. What is named alike is as in `ClusterDnsArgs`."""
+    """The names of a pool, and the zones that contain them. Fields with the same names as in `ClusterDnsArgs` mean the
+    same."""
 
     domain: str
     zone: str | None
@@ -24,16 +25,16 @@ class PoolDnsArgs:
     ipv6: Mapping[str, str] = field(default_factory=dict[str, str])
     reverse_zones: Sequence[str] = ()
     takes_ingress: bool
-    """Whether `*.apps` resolves to the machines that may have routers; else it has an address of its own."""
+    """Whether `*.apps` resolves to the machines that may run routers. If not, ingress has an address of its own."""
     beside: str
-    """`<project>/<stack>` of the cluster's stack, whose values `*.apps` has as well."""
+    """`<project>/<stack>` of the cluster's stack, which also has values in the record set `*.apps`."""
 
 
 class PoolDns(pulumi.ComponentResource):
-    """The records of a pool: one resource per zone."""
+    """The records of a pool: one resource for each zone."""
 
     needed: pulumi.Output[list[str]]
-    """The records, as lines of a zone file without TTL."""
+    """All needed records, as lines of a zone file without TTL."""
 
     def __init__(self, name: str, args: PoolDnsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:endpoints:PoolDns", name, None, opts)

@@ -1,9 +1,14 @@
 """The cluster's names, as DNS records.
 
-What OpenShift wants (installation-dns-user-infra): A records for `api` and `api-int` of all machines that serve the
-API, or of the API's own address where it has one; for `*.apps` of the machines that take ingress, or of its own address
-where it has one; and for every node; PTR records for the API's own address and every node. With dual stack there are
-AAAA records of the same names. The bootstrap machine serves the API too, until it is removed.
+OpenShift requires (installation-dns-user-infra):
+
+- A records of `api` and `api-int`: all machines that serve the API, or the API's own address if it has one;
+- A records of `*.apps`: the machines that take ingress, or the own address of ingress if it has one;
+- an A record of every node;
+- PTR records of the API's own address and of every node.
+
+With dual stack there are AAAA records with the same names. The bootstrap machine serves the API too, until it is
+removed.
 """
 
 from __future__ import annotations
@@ -14,32 +19,32 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Address = TypeVar("Address")
-"""Plain text, or a `pulumi.Output` of it: the records' shape does not depend on it."""
+"""Plain text, or a `pulumi.Output` of it: the number and names of records do not depend on the addresses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Generic[Address]):
-    """One set of records of the same name and type."""
+    """One record set: all records with the same name and type."""
 
     name: str
-    """The full name, without a dot at the end."""
+    """The full name, without a trailing dot."""
     type: str
     """`A`, `AAAA`, `PTR`, `TXT` or `CNAME`."""
     values: tuple[Address, ...]
-    """Addresses or text, one per record."""
+    """Addresses or texts, one for each record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Host(Generic[Address]):
-    """Where a host is found."""
+    """The addresses of a host."""
 
     ipv4: Address
     ipv6: Address | None = None
-    """None: with IPv4 alone. Whether there is one must be known, for it is a record of its own."""
+    """None: IPv4 only. Must be known in a preview, because the address gets a record of its own."""
 
     @property
     def all(self) -> tuple[Address, ...]:
-        """Its addresses."""
+        """All its addresses."""
         return (self.ipv4,) if self.ipv6 is None else (self.ipv4, self.ipv6)
 
 
@@ -50,7 +55,10 @@ def api_records(
     arbiters: Mapping[str, Host[Address]],
     api_address: Host[Address] | None = None,
 ) -> tuple[Record[Address], ...]:
-    """What the cluster needs to come about. `domain` is the cluster's; the maps give addresses by full node name."""
+    """The records without which the cluster cannot form: `api`, `api-int`, control plane, arbiters.
+
+    `domain` is the cluster's domain; the maps give addresses by full node name.
+    """
     api = tuple(control_plane.values()) if api_address is None else (api_address,)
     return (*_name(f"api.{domain}", api), *_name(f"api-int.{domain}", api), *_nodes(control_plane), *_nodes(arbiters))
 
@@ -63,9 +71,11 @@ def ingress_records(
     schedulable: bool = False,
     address: Address | None = None,
 ) -> tuple[Record[Address], ...]:
-    """What its users need: the workers' names, and the machines that take ingress. `schedulable`: the control plane
-    takes pods, and routers among them, whether there are workers or not. `address`: the IPv4 address of
-    ingress; None: the machines' own."""
+    """The records of ingress and of the workers.
+
+    `schedulable`: the control plane runs pods, and so may run routers, even if there are workers. `address`: the IPv4
+    address of ingress; None: `*.apps` resolves to the machines.
+    """
     ingress = (*workers.values(), *(control_plane.values() if schedulable or not workers else ()))
     if address is not None:
         return (Record(name=f"*.apps.{domain}", type="A", values=(address,)), *_nodes(workers))
@@ -75,14 +85,14 @@ def ingress_records(
 def pool_records(
     *, domain: str, workers: Mapping[str, Host[Address]], takes_ingress: bool
 ) -> tuple[Record[Address], ...]:
-    """The names of workers that are a pool of their own, which may take ingress beside others."""
+    """The records of workers in a stack of their own; with `takes_ingress`, `*.apps` resolves to them, too."""
     return ingress_records(domain=domain, control_plane={}, workers=workers) if takes_ingress else (*_nodes(workers),)
 
 
 def bootstrap_records(
     *, domain: str, node: str, address: Host[Address], api_has_address: bool = False
 ) -> tuple[Record[Address], ...]:
-    """Records that stand only until the bootstrap machine is removed."""
+    """Records that exist only until the bootstrap machine is removed."""
     own = _nodes({node: address})
     if api_has_address:
         return tuple(own)
@@ -90,7 +100,7 @@ def bootstrap_records(
 
 
 def reverse_name(address: str) -> str:
-    """Where the PTR record of an address stands: `1.100.51.198.in-addr.arpa`."""
+    """The name of the PTR record of an address: `1.100.51.198.in-addr.arpa`."""
     return ipaddress.ip_address(address).reverse_pointer
 
 
@@ -99,7 +109,7 @@ def _nodes(hosts: Mapping[str, Host[Address]]) -> Sequence[Record[Address]]:
 
 
 def _name(name: str, hosts: Sequence[Host[Address]]) -> list[Record[Address]]:
-    """A name of one or more hosts, in the families that they have."""
+    """The A record set of one or more hosts, and the AAAA record set if any has an IPv6 address."""
     found = [Record(name=name, type="A", values=tuple(host.ipv4 for host in hosts))]
     if ipv6 := tuple(host.ipv6 for host in hosts if host.ipv6 is not None):
         found.append(Record(name=name, type="AAAA", values=ipv6))

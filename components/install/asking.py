@@ -1,4 +1,4 @@
-"""Asks a cluster whether its bootstrap is complete, where no run has seen it."""
+"""Asks a cluster whether its bootstrap is complete, if no earlier run has seen that."""
 
 from __future__ import annotations
 
@@ -18,49 +18,52 @@ _STATUS = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 _TIMEOUT = 5.0
 _PORT = 22
 _LOGIN_TIMEOUT = 20.0
-"""An emulated machine needs seconds for a key exchange."""
+"""Seconds. An emulated machine needs several for a key exchange."""
 _LOOK = "test -e /opt/openshift/cb-bootstrap.done && echo done || echo busy"
-"""bootkube.sh leaves that file behind once the pods run that make the control plane machines a cluster of their own. It
-then waits for etcd's operator and for DNS before it leaves `.bootkube.done` behind, and only then is the cluster told
-that bootstrap is complete (openshift/installer, data/data/bootstrap/files/usr/local/bin: bootkube.sh.template,
+"""bootkube.sh writes that file once the pods run that make the control plane machines a cluster of their own. Then it
+waits for etcd's operator and for DNS before it writes `.bootkube.done`, and only after that the cluster is told that
+bootstrap is complete (openshift/installer, data/data/bootstrap/files/usr/local/bin: bootkube.sh.template,
 report-progress.sh)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """A way into the machine that bootstraps the cluster."""
+    """SSH access to the machine that bootstraps the cluster."""
 
     address: str
     host_key: str
-    """The only one that is believed, as in a .pub file."""
+    """The only accepted host key, in the format of a .pub file."""
     private_key: str = field(repr=False)
-    """Opens the user `core`."""
+    """The private key of user `core`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Whether there is a cluster."""
+    """Whether the cluster was formed."""
 
     formed: bool | None
-    """None: nobody could be asked."""
+    """None: nothing could be learnt."""
     text: str
-    """Who said so, or why nobody did."""
+    """Where the answer comes from, or why there is none."""
 
 
 def ask(assets: str, login: Login | None) -> Answer:
-    """Whether the cluster that these assets were made for was formed: its API says so (openshift/installer, create.go),
-    or else the machine that bootstraps it, which knows it earlier. `assets` is the driver's document, secret."""
+    """Whether the cluster of these assets was formed.
+
+    Asks its API first (openshift/installer, create.go), then the machine that bootstraps it, which knows it earlier.
+    `assets` is the driver's document; secret.
+    """
     answer = _of_api(assets)
     if answer.formed or login is None:
         return answer
-    # The engine's language host runs the program in an event loop already.
+    # Pulumi's language host runs the program inside an event loop, so asyncio.run needs a thread of its own.
     with ThreadPoolExecutor(1) as elsewhere:
         other = elsewhere.submit(asyncio.run, _of_machine(login)).result()
     return other if other.formed is not None else Answer(formed=None, text=f"{answer.text}; {other.text}")
 
 
 def _of_api(assets: str) -> Answer:
-    """Whether it says that bootstrap is complete; that it does not say so yet proves nothing."""
+    """Ask the API. Only the answer «complete» counts: any other answer proves nothing."""
     try:
         kubeconfig = parse(assets)["kubeconfig"]
         context = _tls(credentials(kubeconfig))
@@ -68,7 +71,7 @@ def _of_api(assets: str) -> Answer:
     except (AssetsError, ssl.SSLError, ValueError, KeyError, TypeError):
         return Answer(formed=None, text="the assets hold no kubeconfig to ask the cluster's API with")
     try:
-        # Straight to the cluster, as gates do: a proxy of the environment is for the outside world.
+        # Connect directly, as gates do: a proxy of the environment is for hosts outside.
         with httpx.Client(verify=context, timeout=_TIMEOUT, trust_env=False) as client:
             answer = client.get(url + _STATUS)
         if not answer.is_success and answer.status_code != 404:
@@ -107,7 +110,7 @@ async def _of_machine(login: Login) -> Answer:
 
 def _tls(known: Credentials) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=known.ca_pem)
-    # Python reads certificates from files only; this one is in memory.
+    # ssl reads certificates from files only, so this file exists in memory only.
     descriptor = os.memfd_create("client-certificate")
     with os.fdopen(descriptor, "w") as file:
         file.write(f"{known.client_cert_pem}\n{known.client_key_pem}\n")

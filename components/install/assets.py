@@ -1,4 +1,4 @@
-"""What the installer makes: Ignition for bootstrap, control plane and workers, and the cluster's credentials."""
+"""What the installer creates: Ignition for bootstrap, control plane and workers, and the cluster's credentials."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from metal_ipi.provider.types import Secret
 
 
 class AssetsError(ValueError):
-    """The installer's output is not what it is known to be."""
+    """The installer's output has not the expected form."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """An administrator's way into the API."""
+    """An administrator's credentials for the API."""
 
     ca_pem: str
-    """Who signs the API's certificate."""
+    """The certificate authorities of the API's certificate."""
     client_cert_pem: str
     """The administrator's certificate."""
     client_key_pem: Secret[str]
-    """Its key; secret."""
+    """The certificate's key; secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,44 +41,44 @@ class InstallAssetsArgs:
     installer: str
     """The installer program, by path or by name on PATH."""
     version: str
-    """The release it must be for."""
+    """The OpenShift release that the installer must be for."""
     install_config: pulumi.Input[Secret[str]]
     """install-config.yaml; secret."""
     work_directory: str
-    """Where the installer works for a moment."""
+    """The directory in which the installer works; removed afterwards."""
     in_place: bool = False
-    """Whether the only machine bootstraps itself."""
+    """Whether the only machine bootstraps itself (bootstrap-in-place)."""
     manifests: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Those that the installer takes in beside its own, by file name."""
+    """Manifests to add to the installer's own, text by file name."""
     release_image: str | None = None
-    """The release image, by digest; None: the installer's own."""
+    """The release image, by digest. None: the installer's own."""
     renewal: Sequence[str] = ()
-    """Why assets that are there already are made anew; empty: they are kept."""
+    """Reasons why existing assets are created again. Empty: existing assets are kept."""
 
 
 _IGNORED = ["create", "dir", "stdin", "environment", "interpreter", "logging", "addPreviousOutputInEnv"]
 _RENEWAL = "METAL_IPI_ASSETS_RENEWED"
-"""The variable by which previews and the state show when and why assets were made anew; the installer ignores it."""
+"""The environment variable through which previews and the state show when and why assets were created again; the
+installer ignores it."""
 
 
 class InstallAssets(pulumi.ComponentResource):
     """Runs `openshift-install create` once; the result is kept, encrypted, in the stack's state.
 
-    The assets hold the cluster's certificate authorities, so a changed path, setting or number of workers does not make
-    them anew. Only who passes a `renewal` has them made anew: that is for the time in which there is no cluster yet.
+    The assets contain the cluster's certificate authorities. So a changed path, setting or number of workers does not
+    create them again; only a `renewal` does, which is meant for the time before there is a cluster.
     """
 
     bootstrap: pulumi.Output[Secret[str]]
-    """The bootstrap machine's Ignition, or the live system's where it is bootstrapped in place; secret, some hundred
-    KiB."""
+    """The bootstrap machine's Ignition, or the live system's with bootstrap-in-place; secret, some hundred KiB."""
     worker_pointer: pulumi.Output[str]
-    """worker.ign: where workers find the machine config server, and whom to trust."""
+    """worker.ign: the URL of the machine config server, and the certificate authority to trust."""
     kubeconfig: pulumi.Output[Secret[str]]
     """An administrator's kubeconfig; secret."""
     kubeadmin_password: pulumi.Output[Secret[str]]
-    """The console's first password; secret."""
+    """The first password of user kubeadmin; secret."""
     credentials: pulumi.Output[Secret[Credentials]]
-    """What the kubeconfig holds, as PEM; secret."""
+    """The certificates and the key of the kubeconfig, as PEM; secret."""
 
     def __init__(self, name: str, args: InstallAssetsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:InstallAssets", name, None, opts)
@@ -92,7 +92,7 @@ class InstallAssets(pulumi.ComponentResource):
             stdin=request,
             logging=command.local.Logging.NONE,
             environment={_RENEWAL: renewed} if args.renewal else None,
-            # Where it runs once more, what it printed before would be a variable larger than a process may have.
+            # The previous output would be larger than an environment variable may be.
             add_previous_output_in_env=False,
             opts=pulumi.ResourceOptions(
                 parent=self,
@@ -111,7 +111,7 @@ class InstallAssets(pulumi.ComponentResource):
 
 
 def request_of(args: InstallAssetsArgs, install_config: str) -> dict[str, Any]:
-    """What the driver is asked for; secret."""
+    """The driver's request; secret."""
     return {
         "installer": args.installer,
         "version": args.version,
@@ -124,7 +124,7 @@ def request_of(args: InstallAssetsArgs, install_config: str) -> dict[str, Any]:
 
 
 def parse(text: str) -> dict[str, str]:
-    """The driver's document. Raises AssetsError when it is not whole."""
+    """Parse the driver's document. Raises AssetsError if a part is missing."""
     try:
         found: Any = json.loads(text)
     except ValueError:
@@ -136,13 +136,15 @@ def parse(text: str) -> dict[str, str]:
 
 
 def stub(assets: Mapping[str, str], pool: str) -> str:
-    """The pointer of a machine config pool, as the installer writes it (openshift/installer,
-    pkg/asset/ignition/machine/node.go): the driver's document has the workers', and pools differ by the name only."""
+    """The Ignition pointer of a machine config pool, as the installer writes it (openshift/installer,
+    pkg/asset/ignition/machine/node.go). `assets` has the one of the workers; those of other pools differ only in the
+    name."""
     return assets["worker"].replace("/config/worker", f"/config/{pool}")
 
 
 def credentials(kubeconfig: str) -> Credentials:
-    """The administrator's certificate, key and the API's certificate authorities in a kubeconfig."""
+    """The administrator's certificate and key, and the API's certificate authorities, from a kubeconfig. Raises
+    AssetsError."""
     try:
         tree: Any = yaml.safe_load(kubeconfig)
         cluster: Mapping[str, str] = tree["clusters"][0]["cluster"]

@@ -1,4 +1,4 @@
-"""The bootstrap machine: forms the cluster, hands it over, and is gone within the same `up`."""
+"""The bootstrap machine: it forms the cluster, hands over to the control plane, and is removed within the same `up`."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from metal_ipi.provider.types import (
 
 MASKED = ("approve-csr.service",)
 """Units of the bootstrap machine that must never start. This one approves every certificate request while the machine
-lives (openshift/installer, data/data/bootstrap/files/usr/local/bin/approve-csr.sh). The gate `bootstrap-complete`
-approves those of the cluster's own machines instead."""
+exists (openshift/installer, data/data/bootstrap/files/usr/local/bin/approve-csr.sh). The gate `bootstrap-complete`
+approves only those of the cluster's own machines."""
 _PROVISIONING = (
     *("build-ironic-env", "build-metal3-env", "extract-machine-os", "image-customization", "ironic", "ironic-dnsmasq"),
     *("ironic-httpd", "ironic-ramdisk-logs", "master-bmh-update", "metal3-baremetal-operator"),
     "provisioning-interface",
 )
 """Services with which the bootstrap machine of platform baremetal installs servers (openshift/installer,
-data/data/bootstrap/baremetal). Here this program does that."""
+data/data/bootstrap/baremetal). This program installs them instead."""
 
 
 def masked(*, baremetal: bool) -> tuple[str, ...]:
-    """Units of the bootstrap machine that must never start, on OpenShift's platform baremetal or on none."""
+    """Units of the bootstrap machine that must never start, with OpenShift's platform baremetal or without."""
     return (*MASKED, *(f"{name}.service" for name in _PROVISIONING if baremetal))
 
 
 def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCredentials:
-    """The administrator's way into the API, as gates take it."""
+    """The administrator's credentials, in the form that gates take."""
     return ClusterCredentials(
         url=dns.api_url,
         ca_pem=assets.credentials.apply(lambda found: found.ca_pem),
@@ -55,24 +55,24 @@ def cluster_credentials(dns: ClusterDns, assets: InstallAssets) -> ClusterCreden
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapGatesArgs:
-    """What stands between the ordered machines and a cluster."""
+    """The gates between ordered machines and a cluster."""
 
     bootstrap: Mapping[Node, Machine]
-    """The bootstrap machine; nothing where the control plane bootstraps itself."""
+    """The bootstrap machine; empty if the control plane bootstraps itself."""
     control_plane: Mapping[Node, Machine]
-    """The machines that etcd needs, an arbiter among them: their consoles are gathered too when bootstrap fails."""
+    """The machines that etcd needs, an arbiter included. Their consoles are gathered too when bootstrap fails."""
     access: Access
-    """How nodes are reached."""
+    """How nodes are reached over SSH."""
     dns: ClusterDns
-    """The cluster's names."""
+    """The cluster's DNS names."""
     assets: InstallAssets
     """The cluster's credentials."""
     machine_config_networks: pulumi.Input[Sequence[str]]
-    """Who gets its configuration from the bootstrap machine: addresses and CIDRs."""
+    """Addresses and CIDRs that get their configuration from the bootstrap machine."""
     after: Sequence[pulumi.Resource] = ()
-    """What comes before the API can answer where there is no bootstrap machine."""
+    """Resources to wait for before the API can answer, if there is no bootstrap machine."""
     reachable_timeout: int
-    """Seconds until the bootstrap machine answers SSH, and again until it lets the control plane in."""
+    """Seconds until the bootstrap machine answers SSH, and again until it lets the control plane's machines in."""
     api_timeout: int
     """Seconds until the API answers."""
     complete_timeout: int
@@ -80,9 +80,9 @@ class BootstrapGatesArgs:
 
 
 class BootstrapGates(pulumi.ComponentResource):
-    """bootstrap reachable → API answers, and the control plane gets its configuration → bootstrap complete.
+    """The gates: bootstrap reachable → API answers, and machines get their configuration → bootstrap complete.
 
-    Without a bootstrap machine the first and the third fall away.
+    Without a bootstrap machine there are only `api-answers` and `<name>-complete`.
     """
 
     def __init__(self, name: str, args: BootstrapGatesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -139,29 +139,29 @@ class BootstrapGates(pulumi.ComponentResource):
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapRemovalArgs:
-    """What goes once the control plane stands on its own."""
+    """What is removed once the control plane runs on its own."""
 
     machine: Machine
     """The bootstrap machine."""
     platform: str
-    """What our provider calls its platform."""
+    """The name of its platform in our provider."""
     dns: ClusterDns
-    """Whose bootstrap records are withdrawn first."""
+    """The names; the bootstrap machine's records are withdrawn first."""
     drain_seconds: int
-    """How long resolvers may still give out the bootstrap machine's address: the records' TTL."""
+    """Seconds for which resolvers may still return the bootstrap machine's address: the records' TTL."""
     ignition: Artifacts
-    """The uploaded bootstrap Ignition; holds the cluster's secrets."""
+    """The uploaded bootstrap Ignition, which contains the cluster's secrets."""
     ignition_files: Sequence[str]
-    """Its files."""
+    """The names of its files."""
     after: Sequence[pulumi.Resource]
     """Gates and checks that must have passed."""
 
 
 class BootstrapRemoval(pulumi.ComponentResource):
-    """Withdraws the bootstrap machine's names, removes the machine, then its Ignition."""
+    """Withdraws the bootstrap machine's DNS records, removes the machine, then its Ignition files."""
 
     present: pulumi.Output[bool]
-    """False once the bootstrap machine is gone."""
+    """False once the bootstrap machine is removed."""
 
     def __init__(self, name: str, args: BootstrapRemovalArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:install:BootstrapRemoval", name, None, opts)
@@ -174,7 +174,7 @@ class BootstrapRemoval(pulumi.ComponentResource):
                 drain_seconds=args.drain_seconds,
                 artifacts_directory=args.ignition.directory,
                 artifacts_files=list(args.ignition_files),
-                # Files that moved were uploaded again.
+                # Files at a new URL were uploaded again, so they must be removed again.
                 triggers=[args.ignition.url.apply(lambda url: {name: f"{url}/{name}" for name in args.ignition_files})],
             ),
             pulumi.ResourceOptions(depends_on=list(args.after), parent=self),

@@ -1,4 +1,4 @@
-"""Butane (https://github.com/coreos/butane): translated into a MachineConfig by the program of that name."""
+"""Translates Butane (https://github.com/coreos/butane) into a MachineConfig, with the program `butane`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 ENDINGS = (".bu", ".butane")
 FOLDER = "files"
-"""The directory beside Butane files that their `local` and `tree` are relative to."""
+"""The directory beside Butane files; their `local` and `tree` are relative to it."""
 _SECONDS = 60.0
 _FOUND = re.compile(r"(?:error|warning) at (?P<path>\S+), line (?P<line>\d+) col \d+: (?P<why>.*)")
 _YAML = re.compile(r"yaml: line (?P<line>\d+): (?P<why>.*)")
 
 
 class ButaneError(ValueError):
-    """A file that was not translated; `problems` has each with file, line, cause and remedy."""
+    """A file that was not translated; `problems` lists each problem with file, line, cause and what to do."""
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
@@ -24,9 +24,9 @@ class ButaneError(ValueError):
 
 
 def translate(program: str, path: Path, where: str) -> str:
-    """What Butane makes of a file: a MachineConfig, in YAML. `where` is the file for people.
+    """Translate a Butane file into a MachineConfig (YAML). `where` names the file in messages.
 
-    Warnings count, as most of them are a word that Butane does not know. Raises ButaneError.
+    Raises ButaneError, also for warnings: most of them are about a key that Butane does not know.
     """
     found = shutil.which(program)
     if found is None:
@@ -48,7 +48,7 @@ def translate(program: str, path: Path, where: str) -> str:
 
 
 def _told(said: str) -> list[str]:
-    """What Butane said, each with its line where it has one."""
+    """Butane's messages, each with its line number if it has one."""
     lines = [
         f":{found['line']}: {found['why']} ({found['path']})" for found in map(_FOUND.match, said.splitlines()) if found
     ]

@@ -1,8 +1,8 @@
-"""Runs the installer once: install-config.yaml in, Ignition and credentials out.
+"""Runs the installer once: reads install-config.yaml, returns Ignition and credentials.
 
 pulumi-command starts it as `python -m metal_ipi.components.install.driver`, with a request (JSON) on standard input. It
-prints the assets as one JSON document, which the program keeps as a secret. The directory it works in is made anew and
-removed again whatever happens, so a killed run leaves nothing that a later one would trust.
+prints the assets as one JSON document, which the program keeps as a secret. Its work directory is deleted before and
+after each run, so a later run never uses files of a killed one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ASSETS = {
     "kubeadminPassword": "auth/kubeadmin-password",
     "metadata": "metadata.json",
 }
-# The command, and the file of what bootstraps the cluster: on a machine of its own, or in place on the only one.
+# The command, and the file for the machine that bootstraps: a bootstrap machine, or the only machine itself.
 _COMMANDS = {
     False: ("ignition-configs", "bootstrap.ign"),
     True: ("single-node-ignition-config", "bootstrap-in-place-for-live-iso.ign"),
@@ -39,7 +39,7 @@ _BAD_REQUEST = 64
 
 
 class DriverError(Exception):
-    """The installer gave no assets; `code` is the exit code to end with."""
+    """The installer created no assets; `code` is the exit code of this program."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -56,17 +56,18 @@ def create(
     manifests: Mapping[str, str] | None = None,
     release_image: str | None = None,
 ) -> dict[str, str]:
-    """Let the installer create the assets.
+    """Run the installer and return the assets, text by name.
 
     Args:
         installer: the program, by path or by name on PATH.
-        version: the release it must be for.
+        version: the release that the program must be for.
         install_config: install-config.yaml, secret.
-        work_directory: made anew with mode 0700, and removed again.
+        work_directory: created with mode 0700, and removed afterwards.
         in_place: the only machine bootstraps itself.
-        manifests: those that the installer takes in beside its own, by file name.
-        release_image: the one that is installed, by digest; None: the installer's own.
-    Raises DriverError with what the installer said.
+        manifests: manifests to add to the installer's own, by file name.
+        release_image: the release image to install, by digest; None: the installer's own.
+
+    Raises DriverError with the installer's message.
     """
     program = shutil.which(installer)
     if program is None:
@@ -89,8 +90,11 @@ def create(
 
 
 def fulfil(request: str, work_directory: Path | None = None) -> dict[str, str]:
-    """Create what a request asks for, `assets.request_of` as JSON, in its directory or in another one. A request that a
-    state keeps may be older, and lack what was added since. Raises DriverError, also where it is none."""
+    """Create the assets of a request (`assets.request_of` as JSON), in its work directory or in another one.
+
+    A request from a state may be older, without fields that were added later. Raises DriverError, also if it is
+    malformed.
+    """
     try:
         asked: Any = json.loads(request)
         return create(
@@ -109,15 +113,18 @@ def fulfil(request: str, work_directory: Path | None = None) -> dict[str, str]:
 def refusal(
     *, installer: str, version: str, install_config: str, work_directory: Path, manifests: Mapping[str, str]
 ) -> str:
-    """What the installer has against a configuration and manifests, in its own words; nothing where it takes them, and
-    where there is none of that release. It takes half a second. Arguments as for `create`."""
+    """The installer's error message for a configuration and manifests.
+
+    Empty if it accepts them, or if there is no installer of that release. Takes half a second. Arguments as for
+    `create`.
+    """
     program = shutil.which(installer)
     if program is None:
         return ""
     try:
         _require_version(program, version)
     except DriverError:
-        return ""  # told by `up`, which needs it
+        return ""  # `up` needs the installer, and reports the error
     try:
         with _prepared(work_directory, install_config):
             _run(program, "manifests", work_directory)
@@ -129,7 +136,7 @@ def refusal(
 
 @contextlib.contextmanager
 def _prepared(work_directory: Path, install_config: str) -> Generator[None, None, None]:
-    """The directory, anew, with the configuration in it; it is removed again. Raises DriverError."""
+    """Create the work directory with the configuration, and remove it at the end. Raises DriverError."""
     shutil.rmtree(work_directory, ignore_errors=True)
     try:
         work_directory.mkdir(parents=True, mode=0o700)
@@ -139,7 +146,7 @@ def _prepared(work_directory: Path, install_config: str) -> Generator[None, None
         raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
     finally:
         shutil.rmtree(work_directory, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another stack's installer may be at work beside
+        with contextlib.suppress(OSError):  # another stack's installer may still use it
             work_directory.parent.rmdir()
 
 
@@ -152,7 +159,8 @@ def _run(program: str, what: str, work_directory: Path, release_image: str | Non
 
 
 def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
-    """Put manifests beside the installer's own, of which none may be touched."""
+    """Add manifests to the installer's own. Raises DriverError if one would replace a file or an object of the
+    installer's."""
     theirs = [path for folder in ("manifests", "openshift") for path in sorted((work_directory / folder).glob("*.*"))]
     names = {path.name for path in theirs}
     objects = {each: path.name for path in theirs for each in identities(path.read_text())}
@@ -172,8 +180,9 @@ def _is_baremetal(install_config: str) -> bool:
 
 
 def _leave_machines_out(work_directory: Path) -> None:
-    """Take away the machines and hosts that the installer has OpenShift's machine API make and install, as is usual
-    where somebody else does that (openshift-docs, installing-*-user-infra): it would wait for workers of its own."""
+    """Delete the installer's manifests of machines and hosts, as openshift-docs (installing-*-user-infra) says for
+    clusters whose machines are installed by other means. Otherwise the cluster would wait for workers of its machine
+    API."""
     for kind in ("hosts", "master-machines", "worker-machineset", "arbiter-machines", "arbiter_hosts"):
         for path in (work_directory / "openshift").glob(f"99_openshift-cluster-api_{kind}-*.yaml"):
             path.unlink()
@@ -197,7 +206,7 @@ def _require_version(program: str, version: str) -> None:
 
 
 def main() -> int:
-    """Read the request, print the assets."""
+    """Read the request from standard input, print the assets."""
     os.umask(0o077)
     try:
         assets = fulfil(sys.stdin.read())

@@ -1,8 +1,8 @@
 """The installer's configuration (install-config.yaml), for platforms `none` and `baremetal`.
 
 Sources, all in openshift/installer: the schema is data/data/install.openshift.io_installconfigs.yaml, the rules are in
-pkg/types/validation/installconfig.go. What is left out here has the installer's own default (pkg/types/defaults):
-hyperthreading Enabled, publish External, all capabilities; on platform none nothing is derived from the first two.
+pkg/types/validation/installconfig.go. Fields that are left out have the installer's defaults (pkg/types/defaults):
+hyperthreading Enabled, publish External, all capabilities. On platform none the first two have no effect.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ CLUSTER_NETWORK = "10.128.0.0/14"
 HOST_PREFIX = 23
 SERVICE_NETWORK = "172.30.0.0/16"
 HOST_PREFIX_IPV6 = 64
-"""The only one that the installer takes for IPv6."""
+"""The only value that the installer accepts for IPv6."""
 JOIN_NETWORK = "100.64.0.0/16"
 OVN_NETWORKS = {
     "the network between the pods' routers": JOIN_NETWORK,
     "the network between the pods' routers and other zones": "100.88.0.0/16",
     "the network that OVN-Kubernetes hides services behind": "169.254.0.0/17",
 }
-"""What OVN-Kubernetes uses inside, and the installer lets nobody else have (pkg/validate/validate.go)."""
+"""Networks that OVN-Kubernetes uses internally; the installer refuses others that overlap
+(pkg/validate/validate.go)."""
 OVN_NETWORKS_IPV6 = {
     "the IPv6 network between the pods' routers": "fd98::/64",
     "the IPv6 network between the pods' routers and other zones": "fd97::/64",
     "the IPv6 network that OVN-Kubernetes hides services behind": "fd69::/112",
 }
-"""The same of IPv6, in clusters that have it."""
-# bootstrapInPlace wants a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019).
-# Should it ever, there is no such disk to write to.
+"""The same for IPv6, in clusters that use it."""
+# bootstrapInPlace requires a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019). If
+# it ever ran, this disk would not exist.
 NO_DISK = "/dev/disk/by-id/metal-ipi-chooses-the-disk"
 
 
@@ -41,7 +42,7 @@ NETWORKING: Mapping[str, Any] = {
     "clusterNetwork": [{"cidr": CLUSTER_NETWORK, "hostPrefix": HOST_PREFIX}],
     "serviceNetwork": [SERVICE_NETWORK],
 }
-"""Where nothing else is said."""
+"""The default."""
 RENDERED = {
     **dict.fromkeys(("apiVersion", "bootstrapInPlace"), "leave it out"),
     **{"baseDomain": "set baseDomain", "metadata": "set clusterName", "controlPlane": "set controlPlane"},
@@ -49,25 +50,26 @@ RENDERED = {
     **{"platform": "set platform, or installConfig.platform"},
     **{"pullSecret": "set install.pullSecret", "sshKey": "set ssh.authorizedKeys"},
 }
-"""Fields of install-config.yaml that other settings make, and what to do instead of giving them."""
+"""Fields of install-config.yaml that are made from other settings, and what to do instead of giving them."""
 
 
 NONE: Mapping[str, Any] = {"none": {}}
-"""The platform of machines that the cluster knows nothing of."""
+"""The platform on which the cluster knows nothing about its machines."""
 
 
 class InstallConfigError(ValueError):
-    """A value cannot stand in install-config.yaml."""
+    """A value is not valid in install-config.yaml."""
 
 
 def baremetal(*, api: str, ingress: str, hosts: Sequence[Mapping[str, str]]) -> Mapping[str, Any]:
-    """The platform whose static pods keep the addresses of API and ingress.
+    """OpenShift's platform baremetal, whose static pods announce the addresses of API and ingress.
 
-    Hosts are named without their BMCs (pkg/types/baremetal/validation takes that; only `create cluster` wants more), so
-    that nothing in the cluster can switch servers: they are this program's. There is no provisioning network either.
+    Hosts are given without their BMCs (pkg/types/baremetal/validation accepts that; only `create cluster` requires
+    BMCs), so that nothing in the cluster can power servers on or off: only this program does. There is no provisioning
+    network.
 
     Args:
-        api, ingress: IPv4 addresses of the machines' network.
+        api, ingress: IPv4 addresses in the machines' network.
         hosts: `name`, `role` (master, arbiter, worker) and `bootMACAddress` of each server.
     """
     return {
@@ -101,20 +103,22 @@ def install_config(
     Args:
         cluster_name, base_domain: together the cluster's domain.
         architecture: CoreOS's name, `x86_64` or `aarch64`.
-        control_plane: how many control plane machines: 1, 3, 4 or 5, or 2 with an arbiter.
-        workers: how many workers. With 0 the installer lets pods run on the control plane, the routers of `*.apps`
-            among them (pkg/asset/manifests/scheduler.go), so it must be 0 exactly where `*.apps` names the control
-            plane. On platform none no machine comes of the number (pkg/asset/machines/worker.go).
-        arbiters: how many arbiters; on platform baremetal alone (pkg/types/validation, validateArbiter).
+        control_plane: the number of control plane machines: 1, 3, 4 or 5, or 2 with an arbiter.
+        workers: the number of workers. With 0 the installer lets pods run on the control plane, the routers of `*.apps`
+            among them (pkg/asset/manifests/scheduler.go). So it must be 0 exactly if `*.apps` resolves to the control
+            plane. On platform none it creates no machines (pkg/asset/machines/worker.go).
+        arbiters: the number of arbiters; on platform baremetal only (pkg/types/validation, validateArbiter).
         pull_secret: JSON; secret.
-        authorized_keys: SSH public keys for user `core`. The installer looks at the first one only.
-        machine_networks: CIDRs of the machines' networks, as far as they are known; none: the installer's default,
-            10.0.0.0/16. On platform none nothing but the noProxy of a proxy is derived from them
+        authorized_keys: SSH public keys for user `core`. The installer validates only the first one.
+        machine_networks: CIDRs of the machines' networks, as far as they are known; empty: the installer's default,
+            10.0.0.0/16. On platform none only the noProxy of a proxy is derived from them
             (pkg/asset/manifests/proxy.go; cluster-network-operator, pkg/util/proxyconfig/no_proxy.go).
-        fips: the cluster's machines run in FIPS mode.
-        in_place: the only machine bootstraps itself.
-        fields: further fields, as the installer has them; `networking` without machineNetwork.
-        platform: OpenShift's own platform, by its name (`baremetal`).
+        fips: whether the cluster's machines run in FIPS mode.
+        in_place: whether the only machine bootstraps itself.
+        fields: further fields, as in install-config.yaml; `networking` without machineNetwork.
+        platform: OpenShift's platform, by its name (`baremetal`).
+
+    Raises InstallConfigError if the pull secret is not JSON.
     """
     try:
         json.loads(pull_secret)

@@ -1,8 +1,8 @@
-"""MachineConfigs that sites ask for most, made from settings: time servers, encrypted disks, extensions, a disk for
+"""MachineConfigs that many sites need, made from settings: time servers, encrypted disks, extensions, a disk for
 containers.
 
-Each is what Butane makes of its own words for the same (coreos/butane, config/openshift), which tests/conformance
-compares. What is in them is Ignition's specification 3.2, which every release that is installed here takes.
+Each is the same as Butane's result for its own options (coreos/butane, config/openshift); tests/conformance compares
+them. They use Ignition's specification 3.2, which all supported releases accept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RequiredBy=local-fs.target"""
 
 @dataclass(frozen=True, kw_only=True)
 class Tang:
-    """A Tang server, whose key part an encrypted disk is opened with."""
+    """A Tang server, which an encrypted disk needs to be opened."""
 
     url: str
     thumbprint: str
@@ -49,19 +49,19 @@ class Tang:
 
 @dataclass(frozen=True, kw_only=True)
 class DiskEncryption:
-    """How root disks are encrypted: opened where `threshold` of the TPM and the Tang servers are there."""
+    """How root disks are encrypted. They open if `threshold` of the TPM and the Tang servers are available."""
 
     roles: Sequence[Role]
     tpm2: bool
     tang: Sequence[Tang]
     threshold: int
     fips: bool
-    """With a cipher that FIPS allows."""
+    """Whether to use a cipher that FIPS allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerStorage:
-    """The disk that /var/lib/containers is on: a path below /dev/disk."""
+    """The disk for /var/lib/containers; `device` is a path below /dev/disk."""
 
     roles: Sequence[Role]
     device: str
@@ -69,10 +69,10 @@ class ContainerStorage:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineConfigs:
-    """What nodes of these roles (`control-plane`, `worker`) are to have from their first boot on."""
+    """What nodes of these roles (`control-plane`, `worker`) have from their first boot on."""
 
     roles: Sequence[Role]
-    """Of time servers and extensions."""
+    """The roles that get time servers and extensions."""
     ntp_servers: Sequence[str] = ()
     extensions: Sequence[str] = ()
     disk_encryption: DiskEncryption | None = None
@@ -80,7 +80,7 @@ class MachineConfigs:
 
 
 def manifests(wanted: MachineConfigs) -> dict[str, str]:
-    """The manifests, by file name: of each pool one for each thing that is wanted."""
+    """The manifests by file name: one for each pool and feature."""
     return {
         f"99-{pool}-{what}.yaml": yaml.safe_dump(_machine_config(pool, what, spec))
         for what, roles, spec in _specs(wanted)
@@ -102,7 +102,7 @@ def _specs(wanted: MachineConfigs) -> Iterator[tuple[str, Sequence[Role], Mappin
 
 
 def _encrypted(wanted: DiskEncryption) -> Mapping[str, Any]:
-    """The root file system is made anew on an encrypted volume, by Ignition at the first boot from disk."""
+    """Ignition creates the root file system again, on an encrypted volume, at the first boot from disk."""
     tang = [{"url": each.url, "thumbprint": each.thumbprint} for each in wanted.tang]
     volume: dict[str, Any] = {
         "name": "root",
@@ -117,7 +117,8 @@ def _encrypted(wanted: DiskEncryption) -> Mapping[str, Any]:
 
 
 def _for_containers(wanted: ContainerStorage) -> Mapping[str, Any]:
-    """A partition over the whole disk. Nothing is wiped: Ignition takes an empty disk, or the one that it made."""
+    """One partition over the whole disk. Nothing is wiped: Ignition accepts only an empty disk, or its own
+    partition."""
     partition = {"label": _CONTAINERS, "number": 1, "sizeMiB": 0, "startMiB": 0}
     filesystem = {
         "device": f"/dev/disk/by-partlabel/{_CONTAINERS}",

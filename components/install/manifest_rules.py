@@ -1,6 +1,6 @@
-"""What can be told of a manifest's objects without a cluster: identity, kind, namespace, what Ignition would refuse.
+"""Checks of manifests that need no cluster: identity, kind, namespace, and what Ignition would refuse.
 
-Kinds and namespaces are those of Kubernetes and of OpenShift, whose installer has objects of its own besides.
+Kinds and namespaces are those of Kubernetes and OpenShift. OpenShift's installer also has objects of its own.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, ClassVar, cast
 from urllib.parse import unquote
 
 Kinds = Mapping[str, Mapping[str, bool | None]]
-"""Kinds by API version, and whether they are in namespaces; None: nobody knows."""
+"""API version → kind → whether its objects are in namespaces; None: unknown."""
 OTHER_KIND = r"(?P<version>[a-z0-9.-]+/v[0-9][a-z0-9]*)/(?P<kind>[A-Z][A-Za-z0-9]*)"
-"""How a kind is given that is known to the user: group, version and kind."""
+"""The form in which users name further kinds: group/version/Kind."""
 _API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9][a-z0-9]*")
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
-"""A name as most kinds have it: a DNS subdomain (apimachinery, IsDNS1123Subdomain)."""
+"""The form of most kinds' names: a DNS subdomain (apimachinery, IsDNS1123Subdomain)."""
 _FREE_NAME = re.compile(r"(?!\.{1,2}$)[^/%\s]{1,253}")
 _FREELY_NAMED = frozenset(
     f"{group}.{end}"
@@ -32,7 +32,7 @@ _FREELY_NAMED = frozenset(
         *(("oauth", "openshift.io"), ("image", "openshift.io")),
     )
 )
-"""Groups whose objects' names are any that can stand in a path (apimachinery, pkg/api/validation/path)."""
+"""API groups that accept any name that is valid in a path (apimachinery, pkg/api/validation/path)."""
 _OPENSHIFT = (
     *("apiserver", "apiserver-operator", "authentication", "authentication-operator", "catalogd"),
     *("cloud-controller-manager", "cloud-controller-manager-operator", "cloud-credential-operator"),
@@ -55,12 +55,13 @@ CLUSTER_NAMESPACES = frozenset(
         *(f"openshift-{name}" for name in _OPENSHIFT),
     }
 )
-"""Those that a cluster has by itself: a list by hand, compared with no release image. To make one of them again does no
-harm: cluster-bootstrap leaves what is there (library-go, pkg/assets/create/creater.go)."""
+"""Namespaces that every cluster has. The list was written by hand, and not compared with a release image. Creating one
+of them again does no harm: cluster-bootstrap keeps what exists (library-go, pkg/assets/create/creater.go)."""
 _ROLE = "machineconfiguration.openshift.io/role"
 _KERNELS = ("", "default", "realtime", "64k-pages")
 _IGNITION = re.compile(r"2\.2\.0|3\.[0-5]\.0")
-"""Versions that OpenShift 4.19's machine config operator takes (pkg/controller/common/helpers.go, IgnParseWrapper)."""
+"""Versions that OpenShift 4.19's machine config operator accepts (pkg/controller/common/helpers.go,
+IgnParseWrapper)."""
 _SOURCE = re.compile(r"(data:|https?://|s3://|gs://|arn:|tftp://).*", re.DOTALL)
 _UNITS = (
     *(".service", ".socket", ".mount", ".automount", ".target", ".timer", ".path", ".slice", ".swap", ".device"),
@@ -88,21 +89,22 @@ OWN_OBJECTS = frozenset(
         ("machineconfiguration.openshift.io", "MachineConfig", "", "99-worker-ssh"),
     }
 )
-"""The installer's own objects: group, kind, namespace and name. Of two that are the same, the API keeps the first."""
+"""The installer's own objects: group, kind, namespace and name. If two objects have the same identity, the API keeps
+the first."""
 
 
 def identity(tree: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Group, kind, namespace and name of an object."""
+    """An object's group, kind, namespace and name."""
     metadata = mapping(tree.get("metadata"))
     group = str(tree.get("apiVersion")).rpartition("/")[0]
     return group, str(tree.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name"))
 
 
 class WrongObjects(ValueError):
-    """Objects that are refused before anything is changed; `problems` has all that is wrong with them."""
+    """Objects that are refused before anything is changed; `problems` lists everything that is wrong with them."""
 
     subject: ClassVar[str]
-    """What messages call them."""
+    """The subject of the error message."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -113,38 +115,38 @@ class WrongObjects(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Object:
-    """An object of a manifest."""
+    """One object of a manifest."""
 
     where: str
-    """File and line."""
+    """File and line, for messages."""
     tree: Mapping[str, Any]
 
     @property
     def version(self) -> str:
-        """Its API version: group and version."""
+        """Its apiVersion."""
         return str(self.tree.get("apiVersion"))
 
     @property
     def kind(self) -> str:
-        """What it is."""
+        """Its kind."""
         return str(self.tree.get("kind"))
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata; empty where there is none that can be read."""
+        """Its metadata; empty if it is not a mapping."""
         return mapping(self.tree.get("metadata"))
 
 
 @cache
 def known_kinds() -> dict[str, dict[str, bool]]:
-    """Kinds of objects by API version, and whether they are in namespaces: those of Kubernetes and of OpenShift."""
+    """API version → kind → whether its objects are in namespaces; kinds of Kubernetes and OpenShift."""
     return cast("dict[str, dict[str, bool]]", json.loads(Path(__file__).with_name("kinds.json").read_text()))
 
 
 def wrong(objects: Iterable[Object], other_kinds: Iterable[str] = ()) -> Iterator[str]:
-    """What is wrong with objects, each with file and line, cause and remedy.
+    """Find problems of objects, each with file and line, cause and what to do.
 
-    `other_kinds` are known without being Kubernetes' or OpenShift's: `group/version/Kind`.
+    `other_kinds` are accepted as well, in the form `group/version/Kind`.
     """
     objects = list(objects)
     kinds = _kinds(objects, other_kinds)
@@ -163,13 +165,13 @@ def wrong(objects: Iterable[Object], other_kinds: Iterable[str] = ()) -> Iterato
 
 
 def told(named: tuple[str, str, str, str]) -> str:
-    """An object's identity, for people."""
+    """An object's identity, for messages."""
     _, kind, namespace, name = named
     return f"{kind} {f'{namespace}/' if namespace else ''}{name}"
 
 
 def _kinds(objects: Iterable[Object], others: Iterable[str]) -> Kinds:
-    """All that are known: also those that a manifest defines, and those of which the user says that they are."""
+    """All known kinds, including those that a manifest defines and those that the user names."""
     kinds: dict[str, dict[str, bool | None]] = {version: {**found} for version, found in known_kinds().items()}
     for other in others:
         if found := re.fullmatch(OTHER_KIND, other):
@@ -208,7 +210,7 @@ def _of_object(each: Object, kinds: Kinds, made: set[str]) -> Iterator[str]:
 
 
 def _of_namespace(kind: str, namespace: object, made: set[str], *, needed: bool) -> Iterator[str]:
-    """The API takes nothing for a namespace that is not there, and nobody would make it."""
+    """Check that the namespace exists: the API refuses objects of a missing namespace, and nothing would create it."""
     if namespace is None and not needed:
         return
     if not isinstance(namespace, str) or not NAME.fullmatch(namespace):
@@ -291,7 +293,7 @@ def _of_file(at: str, file: Mapping[str, Any]) -> Iterator[str]:
     if "inline" in contents:
         yield f"{at}.contents.inline is Butane's -> give contents.source, e.g. data:,text; or translate it with butane"
     elif source is not None and source != "" and not _is_source(source):
-        # What stands there may be the file's text, and that a secret.
+        # Do not show the value: it may be the file's content, and secret.
         yield f"{at}.contents.source is no URL that Ignition reads -> give one, e.g. data:;base64,aGVsbG8="
     if mode is not None and (not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o7777):
         yield f"{at}.mode is {_shown(mode)} -> give a number; in JSON decimal: 420 for 0644"
@@ -317,7 +319,7 @@ def _shown(value: object) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A part of an object; empty where it is no mapping."""
+    """The value if it is a mapping, otherwise an empty mapping."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 

@@ -1,11 +1,11 @@
-"""Manifests of the user's that the installer takes in beside its own: read, and checked before anything is declared.
+"""The user's manifests, which the installer adds to its own: read, and checked before any resource is declared.
 
-The installer takes what lies in `openshift/` of its directory as it is (openshift/installer, pkg/asset/manifests/
-openshift.go). The bootstrap machine hands all of it to the machine config programs, which end at a file that is no YAML
-(machine-config-operator, pkg/controller/bootstrap/bootstrap.go), and to cluster-bootstrap. That makes one object of
-each file, and asks the API again and again where it does not take one (openshift/library-go, pkg/assets/create/
-creater.go). So what is wrong with a manifest would be seen an hour after machines were ordered, by a bootstrap that
-does not end.
+The installer takes the files in `openshift/` of its directory unchanged (openshift/installer, pkg/asset/manifests/
+openshift.go). The bootstrap machine gives all of them to the machine config programs, which fail at a file that is not
+YAML (machine-config-operator, pkg/controller/bootstrap/bootstrap.go), and to cluster-bootstrap. That creates one object
+from each file, and retries without end if the API refuses one (openshift/library-go, pkg/assets/create/creater.go). So
+without these checks a wrong manifest would be noticed an hour after machines were ordered, by a bootstrap that never
+completes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from metal_ipi.components.install import butane
 from metal_ipi.components.install.manifest_rules import Object, WrongObjects, identity, wrong
 
 ENDINGS = (".yaml", ".yml", ".json")
-"""Of files that the installer takes in."""
+"""Endings of files that the installer reads."""
 _LARGEST = 1 << 20
-"""Bytes of a manifest: the API takes no larger object (etcd's limit is 1.5 MiB)."""
+"""Largest manifest in bytes; the API accepts no larger object (etcd's limit is 1.5 MiB)."""
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
 _MACHINES = re.compile(r"99_openshift-(machineconfig|cluster-api|machine-api)_.*")
-"""Files that the installer reads as those of its machines (pkg/asset/machines/master.go)."""
+"""Names of files that the installer reads as manifests of its machines (pkg/asset/machines/master.go)."""
 OWN_FILES = frozenset(
     {
         *("cluster-config.yaml", "cluster-dns-02-config.yml", "cluster-infrastructure-02-config.yml"),
@@ -39,17 +39,17 @@ OWN_FILES = frozenset(
         "openshift-install-manifests.yaml",
     }
 )
-"""The installer's own files; bootkube puts them and the user's into one directory."""
+"""The installer's own files. bootkube copies them and the user's files into one directory."""
 
 
 class ManifestsError(WrongObjects):
-    """Manifests that no installation may begin with; `problems` has each with file, line, cause and remedy."""
+    """Manifests with which no installation may start; `problems` lists each with file, line, cause and what to do."""
 
     subject = "the manifests of install.manifests"
 
 
 class _Loader(yaml.SafeLoader):
-    """Keeps what Kubernetes keeps as text."""
+    """A YAML loader that, like Kubernetes, keeps timestamps and `=` as text."""
 
 
 def _text(loader: _Loader, node: yaml.Node) -> str:
@@ -67,17 +67,17 @@ def read(
     made: Mapping[str, str] | None = None,
     program: str = "butane",
 ) -> dict[str, str]:
-    """The manifests in folders, by file name. Raises ManifestsError with all that is wrong.
+    """Read the manifests in folders; returns their texts by file name. Raises ManifestsError with all problems.
 
-    A file with one object is taken as it is. One with several becomes as many, `<name>-1.yaml` and so on: of a file,
-    cluster-bootstrap makes the first object only. Butane becomes `<name>.yaml`.
+    A file with one object is kept as it is. A file with several is split, `<name>-1.yaml` and so on, because
+    cluster-bootstrap creates only the first object of a file. A Butane file becomes `<name>.yaml`.
 
     Args:
-        folders: where to look, by the name that messages have for it. Files whose name begins with a dot, and Markdown
-            (*.md), are for people, and left alone.
-        other_kinds: kinds that are known here without being Kubernetes' or OpenShift's: `group/version/Kind`.
-        made: manifests that settings make, each one object, which the folders' are added to.
-        program: butane, on PATH or its path.
+        folders: directories, by the name that messages use. Files whose name begins with a dot, and Markdown files
+            (*.md), are ignored.
+        other_kinds: further accepted kinds besides those of Kubernetes and OpenShift: `group/version/Kind`.
+        made: manifests made from settings, one object each; those of the folders are added to them.
+        program: butane, by name on PATH or by path.
     """
     problems, texts = list[str](), dict(made or {})
     origins = dict.fromkeys(texts, "machineConfig")
@@ -114,13 +114,13 @@ def read(
 
 
 def identities(text: str) -> set[tuple[str, str, str, str]]:
-    """Group, kind, namespace and name of the objects in a manifest of the installer's."""
+    """The identities (group, kind, namespace, name) of all objects in one of the installer's manifests."""
     trees = cast("Iterable[Any]", yaml.load_all(text, _Loader))
     return {identity(cast("dict[str, Any]", tree)) for tree in trees if isinstance(tree, dict)}
 
 
 def _files(told: str, folder: Path) -> Iterator[Path | str]:
-    """Files, or what is wrong with them."""
+    """The files of a folder to read, and a message for each file that is refused."""
     try:
         found = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.suffix != ".md")
         if any(path.suffix in butane.ENDINGS for path in found):
@@ -153,7 +153,7 @@ def _names(path: Path, count: int) -> list[str]:
 
 
 def documents(where: str, text: str, problems: list[str]) -> Iterator[tuple[str, Object]]:
-    """Each object of a file's text, with its own text; what is wrong with them is added to `problems`."""
+    """The text and the parsed object of each document in a file; problems are appended to `problems`."""
     before = len(problems)
     count = 0
     for line, document, tree in _parsed(where, text, problems):
@@ -167,7 +167,7 @@ def documents(where: str, text: str, problems: list[str]) -> Iterator[tuple[str,
 
 
 def _parsed(where: str, text: str, problems: list[str]) -> list[tuple[int, str, Any]]:
-    """Line, text and content of each document that is not empty; none where one of them cannot be read."""
+    """Line, text and content of each document that is not empty. Empty if one document cannot be parsed."""
     try:
         return _of_json(text) if where.endswith(".json") else _of_yaml(text)
     except yaml.MarkedYAMLError as error:
@@ -215,8 +215,8 @@ def _of_yaml(text: str) -> list[tuple[int, str, Any]]:
 
 
 def _refuse_doubles(node: yaml.Node, seen: set[int]) -> None:
-    """Raises ConstructorError where a key stands twice in one object: the last one would win."""
-    if id(node) in seen:  # an alias
+    """Raise ConstructorError if a mapping has a key twice: YAML would silently use the last one."""
+    if id(node) in seen:  # reached through an alias
         return
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):

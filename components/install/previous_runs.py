@@ -1,9 +1,9 @@
-"""What earlier runs left in this stack's state, read before this run declares anything.
+"""What earlier runs left in this stack's state, read before this run declares any resource.
 
-Pulumi hands a resource its own state only, and the assets of the installer come before everything whose state tells how
-far the installation is. So the program asks the engine for the state of its own stack: `readStackResourceOutputs`, a
-function of the engine's own provider (pulumi/pulumi, pkg/resource/deploy/builtins.go). It answers in previews too, from
-whatever backend the state is in.
+Pulumi passes only a resource's own state to it, and the installer's assets come before the resources whose state tells
+how far the installation is. So the program asks the engine for its own stack's state: `readStackResourceOutputs`, a
+function of the engine's builtin provider (pulumi/pulumi, pkg/resource/deploy/builtins.go). It works in previews too,
+and with every backend.
 """
 
 from __future__ import annotations
@@ -23,35 +23,37 @@ READ_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousRuns:
-    """How far earlier runs came, and what they made the installer's assets of."""
+    """How far earlier runs came, and from what they created the installer's assets."""
 
     bootstrapped: bool
-    """Whether the gate has passed behind which there is a cluster."""
+    """Whether the gate `bootstrap-complete` has passed, after which there is a cluster."""
     request: Mapping[str, Any] | None = None
-    """What the installer was asked for; secret. None: there are no assets."""
+    """The driver's request for the assets; secret. None: there are no assets."""
     assets: str = ""
-    """The driver's document, as it was printed; secret."""
+    """The driver's output; secret."""
     public_key: str = ""
-    """The cluster's SSH key."""
+    """The cluster's public SSH key."""
     private_key: str = ""
-    """It opens the cluster's machines; secret."""
+    """The private SSH key of the cluster's machines; secret."""
     host_key_seed: str = ""
-    """What their host keys are derived from; secret."""
+    """The seed from which their host keys are derived; secret."""
     addresses: Mapping[str, str] = field(default_factory=dict[str, str])
     """Public addresses of machines, by short host name."""
     has_control_plane: bool = False
-    """Whether a machine of the control plane was ordered, or claimed."""
+    """Whether a control plane machine was ordered or claimed."""
     machines: frozenset[str] = frozenset()
-    """All machines that were, by short host name."""
+    """All machines in the state, by short host name."""
 
 
 def previous_runs(*, assets: str, gate: str, keys: str, control_plane: Sequence[Node]) -> PreviousRuns:
-    """What the state has of the resources of these names, and of resources that say which of these machines they are.
-    Where it cannot be read, the cluster counts as formed: then nothing is made anew."""
+    """Read the state of the resources with these names, and of all machines.
+
+    If the state cannot be read, the cluster counts as formed, so that nothing is created again.
+    """
     try:
         answer: Any = pulumi.runtime.invoke(READ_STATE, {"stackName": _stack()}).value
         found = _by_name(answer["outputs"] or {})
-    except Exception as error:  # the SDK raises nothing more precise
+    except Exception as error:  # the SDK raises no narrower class
         pulumi.log.warn(
             "this stack's state cannot be read, so nothing that earlier runs made is made anew, however old it is:"
             f" {error}"
@@ -74,14 +76,16 @@ def previous_runs(*, assets: str, gate: str, keys: str, control_plane: Sequence[
 
 
 def machines_in(stack: str) -> frozenset[str]:
-    """The machines that a stack has in its state, by short host name; `stack`: `<organization>/<project>/<stack>`.
-    Raises what the SDK raises where there is no such stack."""
+    """The machines in a stack's state, by short host name. `stack` is `<organization>/<project>/<stack>`.
+
+    Raises the SDK's exception if there is no such stack.
+    """
     answer: Any = pulumi.runtime.invoke(READ_STATE, {"stackName": stack}).value
     return _machines(_by_name(answer["outputs"] or {}))
 
 
 def has_output(stack: str, name: str) -> bool:
-    """Whether another stack has an output. Raises what the SDK raises where there is no such stack."""
+    """Whether another stack has an output. Raises the SDK's exception if there is no such stack."""
     answer: Any = pulumi.runtime.invoke(READ_OUTPUTS, {"name": stack}).value
     return (answer["outputs"] or {}).get(name) is not None
 
@@ -95,8 +99,10 @@ def _stack() -> str:
 
 
 def _by_name(resources: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
-    """Outputs by kind and name. A URN is `urn:pulumi:<stack>::<project>::<types of parents>$<type>::<name>`, and a type
-    `<package>:<module>:<kind>`."""
+    """Outputs of resources by (type, name).
+
+    A URN is `urn:pulumi:<stack>::<project>::<types of parents>$<type>::<name>`, a type is `<package>:<module>:<kind>`.
+    """
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for urn, resource in resources.items():
         _, _, types, name = urn.split("::", 3)
@@ -105,7 +111,7 @@ def _by_name(resources: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str,
 
 
 def _request(text: Any) -> Mapping[str, Any]:
-    """What the driver was given; nothing of it is trusted to be there."""
+    """The driver's request as a mapping; empty if the text is not one."""
     try:
         tree: Any = json.loads(text)
     except (TypeError, ValueError):

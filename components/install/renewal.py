@@ -1,10 +1,10 @@
-"""Whether the installer's assets are to be made anew: pure functions of what they were made of, and of the time.
+"""Whether the installer's assets must be created again: pure functions of what they were made from, and of the time.
 
-Some certificates among the assets live for 24 hours: the signer of the kubelets' certificates, the aggregator's, and
-the serving certificates of the API (openshift/installer, pkg/asset/tls: kubelet.go, aggregator.go, apiserver.go; tls.go
-has the lengths). Only a cluster that was formed renews them by itself. Red Hat's documentation recommends that Ignition
-configs are used within 12 hours, because the cluster renews certificates 16 to 22 hours after they were made. So half
-of such a life must be left: 12 hours of 24, twice as much as all gates wait for by default, one after the other.
+Some certificates in the assets are valid for 24 hours: the signer of the kubelets' certificates, the aggregator's, and
+the API's serving certificates (openshift/installer, pkg/asset/tls: kubelet.go, aggregator.go, apiserver.go; tls.go has
+the lengths). Only a formed cluster renews them. Red Hat's documentation recommends to use Ignition configs within 12
+hours, because the cluster renews certificates 16 to 22 hours after they were made. So half of the validity must be
+left: 12 hours of 24, which is twice the sum of all gates' default timeouts.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from cryptography import x509
 from metal_ipi.components.boot.ignition import IgnitionError, data_of
 
 _CERTIFICATES = "/opt/openshift/tls/"
-"""Where bootstrap.ign puts them."""
+"""The directory of certificates in bootstrap.ign."""
 
 
 def reasons(*, was: Mapping[str, Any], now: Mapping[str, Any], assets: str, time: datetime) -> tuple[str, ...]:
-    """Why assets are to be made anew, in words that follow «because»; empty: they are good.
+    """The reasons why assets must be created again, each completing a sentence with «because». Empty: they can be used.
 
     Args:
-        was, now: the driver's request that they were made of, and the one of this run; secret.
+        was, now: the driver's request that the assets were made from, and this run's request; secret.
         assets: the driver's document; secret.
-        time: now, with its zone.
+        time: the current time, with time zone.
     """
     return (*_release(was, now), *_configuration(was, now), *_manifests(was, now), *_age(assets, time))
 
@@ -61,9 +61,11 @@ def changed_manifests(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
 
 
 def _compared(text: Any) -> dict[str, Any]:
-    """install-config.yaml, as far as another one makes other assets. Of the workers' number 0 is special, where the
-    control plane takes the pods (pkg/asset/manifests/scheduler.go), and 1, which is not highly available (topologies.go
-    there)."""
+    """The parts of install-config.yaml that change the assets.
+
+    Of the number of workers only 0, 1 and more matter: with 0 the control plane runs pods
+    (pkg/asset/manifests/scheduler.go), and 1 is not highly available (topologies.go there).
+    """
     tree: Any = yaml.safe_load(text) if isinstance(text, str) else None
     if not isinstance(tree, dict):
         return {}
@@ -89,7 +91,7 @@ def _age(assets: str, time: datetime) -> Iterator[str]:
 
 
 def certificates(assets: str) -> list[x509.Certificate]:
-    """All certificates that the assets bring along, as far as they can be read."""
+    """All certificates in the assets that can be parsed."""
     try:
         bootstrap: Any = json.loads(json.loads(assets)["bootstrap"])
         files: list[dict[str, Any]] = bootstrap["storage"]["files"]

@@ -1,8 +1,8 @@
-"""How far a cluster is when a run begins: what may be made anew, and whether the installer's assets have to be.
+"""How far a cluster is when a run begins: which machines may be made again, and whether the assets have to be.
 
-Until bootstrap is complete there is no cluster. What machines run by then can be thrown away, and has to be where it
-was made from assets that are not good any more. From then on nothing of it is ever made anew by itself. A cluster that
-no run saw and that nobody can be asked about may be there all the same: then nothing goes without the user's word.
+Before bootstrap is complete there is no cluster. Until then machines may be made again, and must be if their assets are
+no longer valid. After that nothing is made again automatically. It may also be unknown whether a cluster was formed, if
+no run saw it and nothing answers: then nothing is made again without the user's consent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ask = Callable[[PreviousRuns], Answer]
 
 
 class StageError(ValueError):
-    """The installer's assets are of no use any more, and nobody can say whether there is a cluster."""
+    """The installer's assets can no longer be used, and it is unknown whether there is a cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,49 +32,49 @@ class Stage:
     """How far a cluster is."""
 
     formed: bool
-    """Whether bootstrap was complete: machines and assets stay as they are from there on."""
+    """Whether bootstrap was complete. From then on machines and assets are never made again automatically."""
     resumed: bool = False
-    """Whether an earlier run has begun with the installation, and the cluster is not formed."""
+    """Whether an earlier run began the installation, and the cluster is not formed yet."""
     renewal: tuple[str, ...] = ()
-    """Why the installer's assets are made anew by this run, in words that follow «because»; empty: they are not."""
+    """Reasons why this run creates the assets again, each completing a sentence with «because». Empty: it does not."""
     source: str = ""
-    """By what it is known, where an earlier run has begun, that the cluster is not formed."""
+    """How it is known that the cluster is not formed, if an earlier run began the installation."""
     doubt: str = ""
-    """Why nobody knows whether the cluster is formed; empty: it is known. While it is not, nothing goes."""
+    """Why it is unknown whether the cluster is formed. Empty: it is known. In doubt, nothing is made again."""
     fingerprint: str = ""
-    """What names the assets of a cluster in doubt."""
+    """The fingerprint of the assets of a cluster in doubt, for the setting install.discard."""
     schedulable: bool = False
-    """Whether the cluster was installed without workers: its control plane takes pods, also beside workers that were
-    added."""
+    """Whether the cluster was installed without workers: its control plane runs pods, even after workers were added."""
     manifests: tuple[str, ...] = ()
-    """The names of the user's manifests that were changed since the cluster was made with them."""
+    """The names of the user's manifests that changed since the cluster was created."""
 
     @property
     def disposable(self) -> bool:
-        """Whether nothing is lost with what machines run."""
+        """Whether machines may be replaced without losing a cluster."""
         return not self.formed and not self.doubt
 
 
 def stage(
     found: PreviousRuns, wanted: Mapping[str, Any], *, time: datetime, ask: Ask, discarded: str | None = None
 ) -> Stage:
-    """How far the cluster is, from what earlier runs left.
+    """Determine how far the cluster is, from what earlier runs left in the state.
 
     Args:
-        wanted: what the installer would be asked for now; secret.
-        time: now, with its zone.
-        ask: asked only where earlier runs left assets and machines for a control plane, and did not see bootstrap
-            complete: the cluster may have been formed after a gate gave up.
-        discarded: the fingerprint of assets of which the user says that no cluster was formed with them.
+        wanted: the driver's request of this run; secret.
+        time: the current time, with time zone.
+        ask: called only if earlier runs left assets and control plane machines, and did not see bootstrap complete: the
+            cluster may have been formed after a gate timed out.
+        discarded: the fingerprint of assets; the user states that no cluster was formed with them.
 
     Raises:
-        StageError: The assets have to be made anew, nobody can be asked, and the user did not discard them.
+        StageError: The assets must be created again, it is unknown whether there is a cluster, and the user did not
+            discard them.
     """
     manifests = tuple(changed_manifests(found.request or wanted, wanted))
     if found.bootstrapped or found.request is None:
         return Stage(formed=found.bootstrapped, manifests=manifests)
     renewal = reasons(was=found.request, now=wanted, assets=found.assets, time=time)
-    # With a word before the digits: YAML, and `pulumi config set --path`, take eight digits alone for a number.
+    # The prefix keeps it a text: YAML, and `pulumi config set --path`, read eight digits alone as a number.
     fingerprint = f"assets-{hashlib.sha256(found.assets.encode()).hexdigest()[:8]}"
     if not found.has_control_plane:
         source = "no machine of the control plane was made yet"
@@ -93,7 +93,7 @@ def stage(
 
 
 def tell(found: Stage) -> None:
-    """Say what is made anew, and why, before it happens: in a preview as well."""
+    """Log what is made again, and why, before it happens; in previews as well."""
     if found.renewal:
         pulumi.log.warn(
             f"the installer's assets are made anew, because {'; and because '.join(found.renewal)}. There is no cluster"

@@ -1,9 +1,9 @@
-"""The platform seam: what a machine is, whatever it is made of.
+"""The interface between platforms and the rest of the program: what a machine is.
 
-A platform gives machines that last (`Platform.machine`) and describes the one that does not
-(`Platform.ephemeral_machine`, the bootstrap machine: made by our provider, because it is gone again within the same
-`up`). Nothing above the seam asks which platform it is on. A further platform is one more folder here, in
-`stacks/platforms` and in `provider/platforms` (docs/where-does-it-go.md).
+A platform declares permanent machines (`Platform.machine`) and the bootstrap machine (`Platform.ephemeral_machine`,
+which our provider makes, because it is removed within the same `up`). The rest of the program never asks which platform
+it is on. A new platform is one more folder here, in `stacks/platforms` and in `provider/platforms`
+(docs/where-does-it-go.md).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from metal_ipi.provider.types import MachineOrder, Secret
 
 @dataclass(frozen=True, kw_only=True)
 class Boot:
-    """What a machine boots and what configures it."""
+    """What a machine boots, and what configures it."""
 
     ipxe_script_url: pulumi.Input[str] | None = None
-    """Where the firmware finds the iPXE script, http or https; None where the platform does not tell it."""
+    """The http or https URL of the iPXE script; None if the platform does not pass it to the firmware."""
     user_data: pulumi.Input[str] | None = None
-    """The Ignition pointer: plain JSON of URLs and hashes; secret, for who knows the URLs can fetch what is there.
-    None where the platform hands over none."""
+    """The Ignition pointer: JSON of URLs and hashes. It is secret: whoever knows the URLs can fetch the files. None if
+    the platform delivers no userdata."""
     always_pxe: bool
-    """True: the network is booted every time (nothing is on disk)."""
+    """Whether the machine boots from the network every time, because nothing is on its disk."""
     script: pulumi.Input[str] | None = None
-    """The iPXE script itself, for a machine whose platform does not hand out URLs; secret."""
+    """The iPXE script itself, for a platform that does not pass URLs to the firmware; secret."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,59 +39,59 @@ class MachineArgs:
     """One machine."""
 
     node: Node
-    """Which one."""
+    """The node that the machine becomes."""
     boot: Boot
     """What it boots."""
     timeout: int
-    """Seconds until the platform must call it active."""
+    """Seconds until the platform must report it as active."""
     announces: bool = False
-    """Whether it announces addresses over BGP: the platform names its neighbours in its metadata."""
+    """Whether it announces addresses over BGP; the platform lists its neighbours in its metadata."""
     disposable: bool = False
-    """Whether nothing is lost with what it runs: it is made anew when what it boots changes."""
+    """Whether it holds no data to keep, so that it is replaced when what it boots changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BgpNeighbour:
-    """Whom a machine may announce addresses to, as its platform says (Metal: `GET /devices/<id>/bgp/neighbors`)."""
+    """A BGP neighbour of a machine, as the platform reports it (Metal: `GET /devices/<id>/bgp/neighbors`)."""
 
     customer_as: int
     """The machine's AS number."""
     customer_ip: str
-    """The machine's address that sessions must come from; peers drop them from any other."""
+    """The machine's source address for sessions; peers refuse sessions from another address."""
     peer_as: int
     """The peers' AS number."""
     peer_ips: tuple[str, ...]
-    """The peers' addresses: a session with each."""
+    """The peers' addresses; the machine has a session with each."""
     md5_password: Secret[str] | None = field(default=None, repr=False)
-    """The password of the sessions (TCP MD5, RFC 2385), a secret; None where they have none."""
+    """The password of the sessions (TCP MD5, RFC 2385), a secret; None: no password."""
     multihop: bool = False
     """Whether the peers are more than one hop away."""
 
 
 class Machine(Protocol):
-    """A machine as the rest of the program sees it; outputs are the platform's own facts."""
+    """A machine as the rest of the program sees it; the outputs are reported by the platform."""
 
     machine_id: pulumi.Output[str]
-    """The platform's id."""
+    """The platform's id of the machine."""
     public_ipv4: pulumi.Output[str]
-    """The address it is reached at, without prefix length."""
+    """The address at which it is reached, without prefix length."""
     private_ipv4: pulumi.Output[str]
     """The address within the facility, without prefix length."""
     public_ipv6: pulumi.Output[str]
-    """Empty where the platform gives none."""
+    """Empty if the platform gives none."""
     ipv6: str | None
-    """The IPv6 address that the cluster has it by, besides: known before the machine is there. None with one family."""
+    """The additional IPv6 address that the cluster uses for it; known before the machine exists. None: IPv4 only."""
     console: pulumi.Output[str]
-    """`user@host` of a serial console over SSH; empty where the platform gives none."""
+    """`user@host` of a serial console over SSH; empty if the platform has none."""
 
     @property
     def resource(self) -> pulumi.Resource:
-        """What other resources may depend on."""
+        """The resource that other resources may depend on."""
         ...
 
 
 def node_addresses(machines: Mapping[Node, Machine]) -> dict[str, list[pulumi.Input[str]]]:
-    """The addresses that each node has, and its certificate may name, by full name."""
+    """The addresses of each node, by full name; its certificate may contain them."""
     return {
         node.fqdn: [machine.public_ipv4, machine.private_ipv4, *filter(None, [machine.ipv6])]
         for node, machine in machines.items()
@@ -99,55 +99,59 @@ def node_addresses(machines: Mapping[Node, Machine]) -> dict[str, list[pulumi.In
 
 
 class LastingMachine(Machine, Protocol):
-    """A machine that stays."""
+    """A permanent machine."""
 
     ordered: pulumi.Output[MachineOrder] | None
-    """What it was ordered as, and is until it is replaced, whatever the settings say; None where nothing is ordered.
-    Known in previews too, and of no resource: what takes it does not wait in vain for a machine that is not there yet.
+    """The order with which the machine was made. It stays until the machine is replaced, even if settings change. None:
+    the platform orders nothing.
+
+    Known in previews too, and carries no dependency on a resource: its users do not wait for a machine that does not
+    exist yet.
     """
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
-        """The BGP neighbours that it may announce addresses to; secret. None where the platform has no BGP. Only for a
-        machine that was declared to announce."""
+        """The BGP neighbours to which it may announce addresses; secret. None if the platform has no BGP. Only for a
+        machine that was declared with `announces`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reserved:
-    """IPv4 addresses that are routed to whichever machines announce them."""
+    """A block of IPv4 addresses that is routed to the machines that announce it."""
 
     first: pulumi.Output[str]
     """The first address, without prefix length."""
     cidr: pulumi.Output[str]
-    """All of them."""
+    """The whole block."""
 
 
 class Platform(Protocol):
     """Where machines come from."""
 
     kind: str
-    """What our own provider calls it: `equinix-metal`, `redfish`."""
+    """Its name in our provider: `equinix-metal`, `redfish`, `ironic`."""
     ephemeral_kind: str
-    """The same, of the machine that does not last: `equinix-metal`, `redfish`, `local-vm`."""
+    """The name of the bootstrap machine's platform in our provider: `equinix-metal`, `redfish`, `local-vm`."""
     metadata_url: str | None
-    """Where a machine reads what the platform says of it, BGP neighbours included; None where it has no metadata."""
+    """The URL of a machine's metadata, BGP neighbours included. None: the platform has no metadata service."""
     delivers_user_data: bool
-    """Whether the platform boots a machine by itself once it is declared, from the URL of an iPXE script, and hands it
-    its userdata. Else scripts are files of the boot server, and what the userdata would say is part of what they boot.
+    """Whether the platform boots a declared machine from the URL of an iPXE script, and delivers its userdata.
+
+    If not, iPXE scripts are files on the boot server, and the userdata is part of what the machine boots.
     """
     reserved: Mapping[str, Reserved]
-    """The addresses that were ordered, by the names of their orders; empty where the platform reserves none."""
+    """The ordered address blocks, by the names of their orders; empty if the platform reserves none."""
     shared: Mapping[str, pulumi.Input[Any]]
-    """What the machines of other stacks of the cluster need of it, by name: outputs of the stack; nothing secret."""
+    """Outputs of the stack that the stacks of further pools need, by name. Not secret."""
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
-        """What a machine's system must be told of networks that DHCP does not tell of; None where there is nothing."""
+        """Files that configure networks for which there is no DHCP; None if there are none."""
         ...
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
-        """Declare a machine that stays; `name` is its Pulumi name."""
+        """Declare a permanent machine; `name` is its Pulumi name."""
         ...
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> Machine:
-        """Declare a machine that a Removal will delete within the same `up`."""
+        """Declare a machine that a Removal deletes within the same `up`."""
         ...

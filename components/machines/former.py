@@ -1,7 +1,7 @@
-"""Where machines stood in the states of earlier versions: each in a component of its own, in the component of its pool.
+"""Aliases for machines in states of earlier versions, in which each machine had a component of its own in its pool.
 
-The component was a third of a worker's resources and said nothing that the machine does not. Its URN is part of the
-URNs of what stood in it, so whatever did names that one as an alias: the engine then takes it for the same resource.
+The component was one third of a worker's resources and added no information. A resource's URN contains its component's
+type, so resources that were in it name the old URN as an alias. The engine then knows them as the same resources.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ import pulumi
 
 
 def of_component(type_: str, name: str, opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-    """`opts` of a resource that stood in the component of that type and name, which stood in `opts.parent`."""
+    """`opts` with an alias for a resource that was in the component of this type and name, under `opts.parent`."""
     component = pulumi.create_urn(name, type_, opts.parent)
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[pulumi.Alias(parent=component)]))

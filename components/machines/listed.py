@@ -1,6 +1,6 @@
-"""What platforms whose servers are listed have in common: a server, and the machine that does not stay.
+"""What the platforms with listed servers share: a server, and the bootstrap machine.
 
-That one is a server that is lent, or a virtual machine; it runs from memory.
+The bootstrap machine is a server that is lent, or a virtual machine; it runs from memory.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ from metal_ipi.provider.types import EphemeralMachine, LentNodeArgs, LentServerA
 
 @dataclass(frozen=True, kw_only=True)
 class ListedServer:
-    """One server. How it is reached is part of the provider's configuration."""
+    """One server. Its BMC or Ironic node is part of the provider's configuration."""
 
     name: str
-    """Its name there."""
+    """Its name in the provider's configuration."""
     mac: str
-    """Of the interface that boots, in lower case with colons."""
+    """The MAC address of the interface that boots, in lower case with colons."""
     address: str
     """The IPv4 address it is reached at."""
     private_address: str
     """The IPv4 address within the facility; may be the same."""
     ipv6_address: str | None
-    """The IPv6 address that it has besides; None: none."""
+    """Its additional IPv6 address. None: it has none."""
     accept: Literal["empty", "wipe"]
-    """`wipe`: whatever runs on it may be taken down."""
+    """`wipe`: a system that runs on it may be deleted. `empty`: it is refused if something runs on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualMachine:
-    """The bootstrap machine where no server is lent. Which libvirt runs it is part of the provider's configuration."""
+    """A virtual bootstrap machine, if no server is lent. Its libvirt is part of the provider's configuration."""
 
     cluster: str
-    """The cluster's domain, which marks it."""
+    """The cluster's domain, with which the virtual machine is marked."""
     mac: str
-    """Of its network card, in lower case with colons."""
+    """The MAC address of its network card, in lower case with colons."""
     address: str
     """The IPv4 address it is reached at."""
     bridge: str
-    """The bridge its network card is on."""
+    """The bridge of its network card."""
     memory_mib: int
-    """Its memory."""
+    """Its memory in MiB."""
     cpus: int
     """The number of its virtual CPUs."""
     boot_image: str | None
-    """Path of an iPXE image where libvirt runs; None: its firmware boots by DHCP."""
+    """The path of an iPXE image on libvirt's host. None: the firmware boots by DHCP."""
 
 
 def local_vm(args: MachineArgs, vm: VirtualMachine) -> LocalVmArgs:
-    """What our provider makes it of."""
+    """The inputs of our provider for the virtual machine."""
     assert args.boot.script is not None, "a virtual machine boots its script"
     return LocalVmArgs(
         hostname=args.node.hostname,
@@ -74,7 +74,8 @@ def local_vm(args: MachineArgs, vm: VirtualMachine) -> LocalVmArgs:
 
 
 class BorrowedMachine:
-    """A server that is installed afterwards as the worker that it is to be, or a virtual machine that is deleted."""
+    """The bootstrap machine: a server that is installed as a worker afterwards, or a virtual machine that is
+    deleted."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How what a cluster has ordered is marked, so that it can be found without any state."""
+"""Tags and labels of everything that a cluster orders, so that it can be found without a state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def tags(
 
     Args:
         cluster: the cluster's domain.
-        hostname: unique together with the stack.
-        run: this installation of the cluster, from its first `up` to its last `down`.
-        further: what the user wants there, besides.
+        hostname: unique within the stack.
+        run: the id of this installation of the cluster, from its first `up` to its last `down`.
+        further: the user's own tags.
     """
     marks = reservation_tags(stack=stack, cluster=cluster, name=hostname, run=run)
     return [*marks[:-1], f"metal-ipi:role={role}", marks[-1], *further]
@@ -27,7 +27,7 @@ def tags(
 def reservation_tags(
     *, stack: str, cluster: str, name: str, run: pulumi.Input[str], further: Sequence[str] = ()
 ) -> list[pulumi.Input[str]]:
-    """The tags of a reserved address, or block of addresses."""
+    """The tags of a reserved address or block of addresses."""
     return [
         "metal-ipi",
         f"metal-ipi:stack={stack}",
@@ -39,6 +39,6 @@ def reservation_tags(
 
 
 def label(*, stack: str, cluster: str, run: pulumi.Input[str], name: str = "", text: str = "") -> pulumi.Output[str]:
-    """What marks a thing that has no tags, an SSH key or a VLAN; `text` is for people."""
+    """The label of an object that cannot have tags: an SSH key, a VLAN. `text` is for people."""
     named = f":{name}" if name else ""
     return pulumi.Output.concat(f"metal-ipi:{stack}:{cluster}{named} run=", run, f" {text}" if text else "")

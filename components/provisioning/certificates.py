@@ -1,8 +1,8 @@
-"""The certificates that the service is served with. The hub makes and renews them, and `up` does not own what they are.
+"""The service's TLS certificates. The hub issues and renews them; their content is not part of the state.
 
-`up` makes the authority and the Secrets, which are empty at first. A job fills them before anything mounts them, and a
-CronJob looks after them once a day: see renew_certificates.py. Its account may read and change these Secrets and the
-StatefulSet of the conductors, and nothing else.
+`up` creates the certificate authority and empty Secrets. A job fills the Secrets before anything mounts them, and a
+CronJob checks them once a day: see renew_certificates.py. Their service account may read and change only these Secrets
+and the StatefulSet of the conductors.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from metal_ipi.components.provisioning.objects import Object
 
 NAME = "certificates"
 AUTHORITY = "certificate-authority"
-"""The Secret with the authority's `tls.crt` and `tls.key`, which only the jobs mount."""
+"""The Secret with the authority's `tls.crt` and `tls.key`. Only the jobs mount it."""
 _PROGRAM = Path(__file__).with_name("renew_certificates.py")
 _DAILY = "27 2 * * *"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A certificate that is made on the hub."""
+    """A certificate that is issued on the hub."""
 
     secret: str
     component: str
     names: Sequence[str]
-    """DNS names and addresses."""
+    """The DNS names and IP addresses that it is valid for."""
     restarts: str | None = None
-    """The StatefulSet that reads it only when it starts."""
+    """The StatefulSet that reads it only at start, and so must be restarted."""
 
 
 def served(args: IronicArgs) -> list[Served]:
-    """Those that nobody else makes."""
+    """The certificates that the hub issues: all that are not given by the user."""
     found: list[Served] = []
     if isinstance(args.tls, MadeTls):
         restarts = conductors.NAME if args.operator is None else None
@@ -49,7 +49,7 @@ def served(args: IronicArgs) -> list[Served]:
 
 
 def wanted(args: IronicArgs) -> str:
-    """What the program is told."""
+    """The JSON input of renew_certificates.py."""
     tls = args.tls if isinstance(args.tls, MadeTls) else MadeTls()
     return json.dumps(
         {
@@ -69,7 +69,7 @@ def secrets(args: IronicArgs) -> list[Object]:
 
 
 def rights(args: IronicArgs) -> list[Object]:
-    """The account of the jobs, and what it may do."""
+    """The service account of the jobs, and its role."""
     core = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [each.secret for each in served(args)]}
     rules = [{**core, "verbs": ["get", "patch"]}]
     if started := [each.restarts for each in served(args) if each.restarts]:
@@ -85,24 +85,24 @@ def rights(args: IronicArgs) -> list[Object]:
 
 
 def program(args: IronicArgs) -> Object:
-    """The program, and what it is told."""
+    """The ConfigMap with the program and its input."""
     data = {_PROGRAM.name: _PROGRAM.read_text(), "wanted.json": wanted(args)}
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=data)
 
 
 def first(args: IronicArgs, *, changes: object) -> Object:
-    """The job of `up`, which runs again when other certificates are wanted. `changes` stands for the authority."""
+    """The job of `up`, which runs again when other certificates are wanted. `changes` changes with the authority."""
     name = f"{NAME}-{objects.digest(wanted(args))[:8]}"
     return objects.job(name, args.namespace, NAME, _pod(args, "--by-up"), {"metal-ipi/made-of": changes})
 
 
 def daily(args: IronicArgs) -> Object:
-    """What renews them from then on."""
+    """The CronJob that renews the certificates."""
     template = objects.pod(NAME, {"restartPolicy": "OnFailure", **_pod(args)})
     spec = {
         "schedule": _DAILY,
         "concurrencyPolicy": "Forbid",
-        "startingDeadlineSeconds": 86400,  # a hub that was off makes up for it
+        "startingDeadlineSeconds": 86400,  # a hub that was off runs the missed job later
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 1,
         "jobTemplate": {"spec": {"backoffLimit": 10, "template": template}},

@@ -1,7 +1,7 @@
 """Ironic itself: each pod is one process with the API and a conductor, and a web server for its boot files.
 
-Conductors have names that last, so that one that is started again goes on with what it had, and the others take over
-what one that stays away had. They ask each other by name, over TLS and with an account.
+Conductors have permanent names. So a conductor that is started again continues with its nodes; if it stays away, the
+other conductors take over its nodes. They call each other by name, over TLS and with an account.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAME = "ironic"
 SECRETS = "ironic-secrets"
 """The Secret with `secrets.conf`."""
 ACCOUNTS = "ironic-accounts"
-"""The Secret with who may ask: `api` and `rpc`, lines with bcrypt hashes. Ironic reads it at each request."""
+"""The Secret with the accounts of `api` and `rpc`: lines with bcrypt hashes. Ironic reads it at each request."""
 TLS = "ironic-tls"
 DATABASE_CA = "ironic-database-ca"
 
@@ -41,11 +41,11 @@ _REACH_PATH = f"/etc/ironic/{_REACH.name}"
 _REACHES_DATABASE = ("/etc/ironic/secrets/secrets.conf", "/etc/ironic/database/ca.crt")
 _AUTHORITIES = "authorities.pem"
 _AUTHORITIES_PATH = f"/etc/ironic/{_AUTHORITIES}"
-"""Those of BMCs and of hosts that discs and images are fetched from."""
+"""The certificate authorities of BMCs, and of hosts from which discs and images are fetched."""
 
 
 def config_map(args: IronicArgs) -> Object:
-    """What is no secret."""
+    """The ConfigMap: all configuration that is not secret."""
     data = {
         "ironic.conf": configuration.ironic_conf(args),
         **{f"{NAME}-{number}.conf": configuration.conductor_conf(args, number) for number in range(args.conductors)},
@@ -60,7 +60,7 @@ def config_map(args: IronicArgs) -> Object:
 
 
 def made_of(args: IronicArgs) -> str:
-    """Changes with what a conductor reads only when it starts, but for secrets."""
+    """A digest of everything that a conductor reads only at start, except secrets."""
     more = [_ALIVE.read_text(), AT_START.read_text(), *([args.ca] if args.ca else [])]
     if args.ramdisk.kernel:
         more.append(_RAMDISK_LOGS.read_text())
@@ -68,7 +68,7 @@ def made_of(args: IronicArgs) -> str:
 
 
 def services(args: IronicArgs) -> list[Object]:
-    """The API's, the one that names conductors, and one for each conductor's boot files."""
+    """The Services: one for the API, one that gives conductors names, and one for each conductor's boot files."""
     chosen, access = objects.selector(NAME), args.access
     balanced = isinstance(access, LoadBalancer)
     api = objects.published(chosen, "api", API_PORT, access.address if balanced else access.api)
@@ -85,7 +85,7 @@ def services(args: IronicArgs) -> list[Object]:
     for number in range(args.conductors):
         one = {**chosen, "statefulset.kubernetes.io/pod-name": f"{NAME}-{number}"}
         where = access.files[number] if isinstance(access, LoadBalancer) else access.files + number
-        # Also while its pod is ending.
+        # Reachable also while its pod is terminating.
         spec = {**objects.published(one, "files", FILES_PORT, where), "publishNotReadyAddresses": True}
         found.append(objects.manifest("Service", f"{NAME}-{number}-files", args.namespace, NAME, spec=spec))
     if args.metrics is not None:
@@ -98,8 +98,7 @@ def services(args: IronicArgs) -> list[Object]:
 
 
 def stateful_set(args: IronicArgs, *, changes: object) -> Object:
-    """The conductors. `changes` stands for all that they read only when they start: they are started again for it,
-    one by one."""
+    """The conductors. `changes` changes with everything that they read only at start: then they restart one by one."""
     shared = objects.mount("shared", "/shared")
     trusted = [objects.file("config", _AUTHORITIES_PATH)] if args.ca else []
     prepare = objects.container(
@@ -125,7 +124,8 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         env=[
             {"name": "PYTHONPATH", "value": _AT_START_DIRECTORY},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            # Where an option of Ironic's names no file, requests (which it asks BMCs and web servers with) takes this.
+            # If no option of Ironic names a CA file, the library requests (used for BMCs and web servers) uses this
+            # one.
             *([{"name": "REQUESTS_CA_BUNDLE", "value": _AUTHORITIES_PATH}] if args.ca else []),
         ],
         ports=[{"name": "api", "containerPort": API_PORT}, {"name": "rpc", "containerPort": RPC_PORT}],
@@ -134,7 +134,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         livenessProbe={
             "exec": {"command": ["python3", _ALIVE_PATH, str(API_PORT), *_REACHES_DATABASE]},
             "periodSeconds": 20,
-            "timeoutSeconds": 40,  # more than all that it waits for: one that is busy is not to be started again
+            "timeoutSeconds": 40,  # longer than all its own timeouts: a busy conductor must not be restarted
             "failureThreshold": 3,
         },
         resources={"requests": {"memory": "384Mi", "cpu": "100m"}},
@@ -153,7 +153,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         ports=[{"name": "files", "containerPort": FILES_PORT}],
         readinessProbe={"tcpSocket": {"port": "files"}, "periodSeconds": 5},
         resources={"requests": {"memory": "16Mi", "cpu": "10m"}},
-        # A sidecar: it ends after the conductor, which first finishes what it is at. BMCs fetch its discs until then.
+        # A sidecar ends after the conductor, which first finishes its current steps. Until then BMCs fetch its discs.
         restartPolicy="Always",
     )
     volumes = [*_volumes(), objects.empty("shared"), objects.empty("files-tmp"), objects.empty("state")]
@@ -183,7 +183,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
 
 
 def _beside(args: IronicArgs) -> list[Object]:
-    """What runs beside a conductor, and may end before it."""
+    """Containers beside a conductor that may end before it."""
     found = [metrics.container(args, args.metrics)] if args.metrics else []
     if args.ramdisk.kernel:
         logs = objects.container(
@@ -217,11 +217,11 @@ _OWN = {
     "subPathExpr": "$(POD_NAME).conf",
     "readOnly": True,
 }
-"""What differs from conductor to conductor."""
+"""The file that differs between conductors."""
 
 
 def _reads() -> Sequence[Object]:
-    """What every program of Ironic's reads."""
+    """The files that every program of Ironic reads."""
     return [
         objects.file("config", "/etc/ironic/ironic.conf"),
         objects.mount("secrets", "/etc/ironic/secrets", read_only=True),
@@ -243,7 +243,7 @@ def _volumes() -> list[Object]:
 
 
 def database_job(args: IronicArgs, *, changes: object) -> Object:
-    """Says what is wrong with a database that is given, and fails at once. The next `up` runs it again."""
+    """A job that reports what is wrong with a given database, and fails at once. The next `up` runs it again."""
     command = ["python3", _REACH_PATH, *_REACHES_DATABASE]
     mounts = [*_reads(), objects.file("config", _REACH_PATH)]
     container = objects.container("database", args.images.ironic, command, mounts)
@@ -255,15 +255,16 @@ def database_job(args: IronicArgs, *, changes: object) -> Object:
 
 
 def schema_job(args: IronicArgs, *, changes: object) -> Object:
-    """Brings the database's schema up to the release of the image. Refuses what the release before left undone.
+    """A job that upgrades the database's schema to the image's release. It fails if migrations of the release before
+    are incomplete.
 
-    `changes` stands for how the database is reached: a job that waits for one that nobody reaches is made anew.
+    `changes` changes with the database's address and account: a job that waits for an unreachable database is replaced.
     """
     return _dbsync(args, "schema", changes, ["ironic-dbsync", *_READ, "upgrade"])
 
 
 def migrations_job(args: IronicArgs, *, changes: object) -> Object:
-    """Brings the data up to the release, after all conductors are of it. `changes` as of the schema's."""
+    """A job that migrates the data, after all conductors run the new release. `changes` as in `schema_job`."""
     return _dbsync(args, "migrations", changes, ["ironic-dbsync", *_READ, "online_data_migrations"])
 
 
@@ -280,7 +281,7 @@ def _dbsync(args: IronicArgs, what: str, changes: object, command: Sequence[str]
 
 
 def disruption_budget(args: IronicArgs) -> Object:
-    """No more than one conductor is taken away at a time, whoever drains the hub's nodes."""
+    """The PodDisruptionBudget: draining the hub's nodes stops at most one conductor at a time."""
     return objects.manifest(
         "PodDisruptionBudget",
         NAME,

@@ -1,4 +1,4 @@
-"""What Ironic reads: `ironic.conf` with all that is no secret, and a file beside it with what is."""
+"""Ironic's configuration: `ironic.conf` with everything that is not secret, and a second file with the secrets."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from metal_ipi.components.provisioning.contract import (
 )
 
 CONDUCTORS = "ironic-conductors"
-"""The Service that gives each conductor a name of its own."""
+"""The headless Service that gives each conductor a DNS name."""
 API = "ironic"
 IMAGES = "image-cache"
 BOOT_FILES = "pxelinux.cfg"
-"""The folder of conductors' boot files that iPXE is sent to, Ironic's default; with `Dhcp` it may not be another."""
+"""The folder of conductors' boot files, to which iPXE is sent. Ironic's default; with `Dhcp` it must not be changed."""
 RAMDISK_LOGS = "/shared/log"
-"""Where conductors leave what ramdisks have logged."""
+"""The directory in which conductors store logs of ramdisks."""
 
 Options = Mapping[str, Mapping[str, str]]
 
@@ -51,7 +51,7 @@ _DRIVERS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "ipmi": {"boot": (), "management": ("ipmitool",), "power": ("ipmitool",), "vendor": ("ipmitool",)},
 }
-"""Ironic's hardware types, and the interfaces that each has of its own (ironic/drivers/{redfish,drac,ipmi}.py)."""
+"""Ironic's hardware types, and the interfaces of each (ironic/drivers/{redfish,drac,ipmi}.py)."""
 _FOR_ALL: Mapping[str, Sequence[str]] = {
     "bios": ("no-bios",),
     "boot": ("ipxe", "http-ipxe"),
@@ -70,18 +70,18 @@ _FOR_ALL: Mapping[str, Sequence[str]] = {
 
 
 def drivers() -> tuple[str, ...]:
-    """The hardware types that the service can be given."""
+    """The hardware types that the service can enable."""
     return tuple(_DRIVERS)
 
 
 def api_url(args: IronicArgs) -> str:
-    """Where the API is reached from outside of the hub."""
+    """The URL of the API from outside of the hub."""
     port = API_PORT if isinstance(args.access, LoadBalancer) else args.access.api
     return f"https://{args.access.address}:{port}"
 
 
 def files_url(args: IronicArgs, conductor: int) -> str:
-    """Where servers fetch what a conductor has for them."""
+    """The URL from which servers fetch a conductor's boot files."""
     scheme = "http" if args.plain_boot_files else "https"
     if isinstance(args.access, LoadBalancer):
         return f"{scheme}://{args.access.files[conductor]}:{FILES_PORT}"
@@ -89,14 +89,14 @@ def files_url(args: IronicArgs, conductor: int) -> str:
 
 
 def images_url(args: IronicArgs) -> str:
-    """Where cached images are fetched from."""
+    """The URL of the image cache."""
     scheme = "http" if args.plain_boot_files else "https"
     port = IMAGES_PORT if isinstance(args.access, LoadBalancer) else args.access.images
     return f"{scheme}://{args.access.address}:{port}"
 
 
 def certificate_names(args: IronicArgs) -> list[str]:
-    """What the API's certificate must be good for; conductors use it among themselves, and for boot files."""
+    """The names in the API's certificate. Conductors also use it among themselves, and for boot files."""
     access = args.access
     files = access.files if isinstance(access, LoadBalancer) else []
     names = [
@@ -111,7 +111,7 @@ def certificate_names(args: IronicArgs) -> list[str]:
 
 
 def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
-    """What `ironic.conf` says. `conductor_conf` has what differs in each conductor."""
+    """The options of `ironic.conf`. `conductor_conf` has those that differ between conductors."""
     options = {
         "DEFAULT": {
             "auth_strategy": "http_basic",
@@ -123,7 +123,7 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
             "enabled_hardware_types": ",".join(args.drivers),
             **_interfaces(args.drivers),
             "state_path": "/var/lib/ironic",
-            "tempdir": "/shared/tmp",  # images are linked from there, and links lead to no other volume
+            "tempdir": "/shared/tmp",  # Ironic hard-links images from there, so it must be on the same volume
             "grub_config_path": "EFI/BOOT/grub.cfg",
             **({"pin_release_version": args.pin_release} if args.pin_release else {}),
         },
@@ -149,7 +149,7 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
         "conductor": {
             "automated_clean": str(args.automated_cleaning).lower(),
             "conductor_group": args.conductor_group,
-            # A node is taken over a minute after its conductor was heard of for the last time.
+            # Other conductors take over a node when its conductor has sent no heartbeat for a minute.
             "heartbeat_interval": "10",
             "heartbeat_timeout": "60",
             **_ramdisk_of(args),
@@ -171,7 +171,7 @@ def own_options(args: IronicArgs) -> dict[str, dict[str, str]]:
         },
         "redfish": {"use_swift": "false", "kernel_append_params": _kernel_arguments(args)},
         "agent": {
-            # Without a ramdisk of ours nobody reads them; they are there for a look.
+            # Without a ramdisk of ours nothing reads these logs automatically; they are kept for inspection.
             "deploy_logs_collect": "always" if args.ramdisk.kernel else "on_failure",
             "deploy_logs_storage_backend": "local",
             "deploy_logs_local_path": RAMDISK_LOGS,
@@ -192,13 +192,13 @@ def ironic_conf(args: IronicArgs) -> str:
 
 
 def conductor_conf(args: IronicArgs, number: int) -> str:
-    """The text of the file with what one conductor is called, and where its boot files are fetched from."""
+    """The text of one conductor's own file: its host name, and the URL of its boot files."""
     name = f"{API}-{number}.{CONDUCTORS}.{args.namespace}.svc.cluster.local"
     return _text({"DEFAULT": {"host": name}, "deploy": {"http_url": files_url(args, number)}})
 
 
 def clashes(args: IronicArgs) -> list[tuple[str, str]]:
-    """Section and name of extra options that the service sets itself, or that hold credentials."""
+    """Extra options that the service sets itself, or that contain credentials: (section, name)."""
     own = own_options(args)
     secret = {"database": {"connection"}, "json_rpc": {"username", "password"}}
     return [
@@ -210,7 +210,7 @@ def clashes(args: IronicArgs) -> list[tuple[str, str]]:
 
 
 def secret_conf(connection: str, username: str, password: str) -> str:
-    """The text of the file with what is secret: the database, and the account by which conductors know each other."""
+    """The text of the file with secrets: the database's URL, and the account with which conductors call each other."""
     return _text(
         {
             "database": {"connection": connection},
@@ -220,7 +220,7 @@ def secret_conf(connection: str, username: str, password: str) -> str:
 
 
 def connection(args: IronicArgs, username: str, password: str) -> str:
-    """SQLAlchemy's URL of the database; its certificate is verified."""
+    """SQLAlchemy's URL of the database; the database's certificate is verified."""
     given = args.database if isinstance(args.database, GivenDatabase) else None
     host = given.host if given else database.address(args.namespace)
     port = given.port if given else DATABASE_PORT
@@ -246,7 +246,7 @@ def _kernel_arguments(args: IronicArgs) -> str:
 
 
 def _ramdisk_of(args: IronicArgs) -> dict[str, str]:
-    """The ramdisk of nodes that name none of their own."""
+    """The ramdisk for nodes that do not name their own."""
     found = {"deploy_kernel": args.ramdisk.kernel, "deploy_ramdisk": args.ramdisk.initramfs}
     return {name: _cached(args, url) for name, url in found.items() if url}
 
@@ -259,6 +259,6 @@ def _text(options: Options) -> str:
     lines: list[str] = []
     for section, values in options.items():
         if values:
-            # A value may hold `$`, which would name another option.
+            # In a value `$` would refer to another option, so it is doubled.
             lines += [f"[{section}]", *(f"{name} = {value.replace('$', '$$')}" for name, value in values.items()), ""]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What the service is told: plain data, validated before."""
+"""The arguments of the service: plain data, validated by the caller."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pulumi
 from metal_ipi.provider.types import Secret
 
 API_PORT = 6385
-"""Ironic's API."""
+"""The port of Ironic's API."""
 RPC_PORT = 8089
-"""What conductors ask each other by."""
+"""The port on which conductors call each other."""
 FILES_PORT = 6183
-"""What servers and BMCs fetch boot files from."""
+"""The port from which servers and BMCs fetch boot files."""
 DATABASE_PORT = 3306
 IMAGES_PORT = 6184
-"""The image cache."""
+"""The port of the image cache."""
 METRICS_PORT = 9608
-"""Each conductor's metrics."""
+"""The port of each conductor's metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,56 +28,56 @@ class Images:
     """References of container images."""
 
     ironic: str
-    """Has `ironic` and `ironic-dbsync` on its PATH, Python and, for the driver ipmi, ipmitool."""
+    """Must have `ironic` and `ironic-dbsync` on its PATH, Python and, for the driver ipmi, ipmitool."""
     database: str
-    """Has `mariadbd`, `mariadb-install-db`, `mariadb` and `mariadb-admin` on its PATH."""
+    """Must have `mariadbd`, `mariadb-install-db`, `mariadb` and `mariadb-admin` on its PATH."""
     files: str
-    """Has `nginx`."""
+    """Must have `nginx`."""
     dhcp: str | None = None
-    """Has `dnsmasq`, and iPXE as /usr/lib/ipxe/snponly.efi and undionly.kpxe; needed with `Dhcp` only."""
+    """Must have `dnsmasq`, and iPXE as /usr/lib/ipxe/snponly.efi and undionly.kpxe. Needed with `Dhcp` only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodePorts:
-    """Reached at an address of the hub's nodes."""
+    """The service is reached at ports of the hub's nodes."""
 
     address: str
-    """IPv4 address or name that leads to a node."""
+    """An IPv4 address or a name of a node."""
     api: int
-    """Node port of the API."""
+    """The node port of the API."""
     files: int
-    """Node port of the first conductor's boot files; those of the others follow."""
+    """The node port of the first conductor's boot files; the other conductors use the following ports."""
     images: int
-    """Node port of the image cache."""
+    """The node port of the image cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadBalancer:
-    """Reached at addresses of the hub's load balancer, each Service with its own."""
+    """The service is reached through the hub's load balancer; each Service has its own address."""
 
     address: str
-    """Of the API and the image cache."""
+    """The address of the API and the image cache."""
     files: Sequence[str]
-    """Of each conductor's boot files."""
+    """The addresses of the conductors' boot files, one for each conductor."""
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
-    """On these Services, for the load balancer."""
+    """Annotations on these Services, for the load balancer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTls:
-    """Certificates that somebody else makes and renews."""
+    """Certificates that the user issues and renews."""
 
     ca: str
-    """The authority that signed them, PEM."""
+    """The certificate authority, PEM."""
     certificate: pulumi.Input[str]
-    """PEM, good for `certificate_names`."""
+    """PEM, valid for `certificate_names`."""
     private_key: pulumi.Input[Secret[str]]
     """PEM."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MadeTls:
-    """Certificates of an authority of the stack's own; the hub renews them near their end."""
+    """Certificates of a certificate authority of the stack; the hub renews them before they expire."""
 
     valid_days: int = 397
     renew_before_days: int = 60
@@ -85,17 +85,17 @@ class MadeTls:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnDatabase:
-    """MariaDB beside Ironic."""
+    """MariaDB on the hub, beside Ironic."""
 
     storage: str = "1Gi"
-    """Size of its volume, as Kubernetes writes it."""
+    """The size of its volume as a Kubernetes quantity."""
     storage_class: str | None = None
-    """None: the hub's default."""
+    """None: the hub's default storage class."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenDatabase:
-    """A MariaDB or MySQL that is there, reached over TLS."""
+    """An existing MariaDB or MySQL, reached over TLS."""
 
     host: str
     port: int
@@ -103,17 +103,17 @@ class GivenDatabase:
     username: str
     password: pulumi.Input[Secret[str]]
     ca: str
-    """The authority of its certificate, PEM."""
+    """The certificate authority of its certificate, PEM."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dhcp:
-    """dnsmasq on the provisioning network, the only part in the nodes' own network: DHCP, TFTP, and a way to iPXE."""
+    """dnsmasq on the provisioning network: DHCP, TFTP, and iPXE. The only part that runs in the nodes' own network."""
 
     interface: str
-    """Of the hub's nodes, in the provisioning network."""
+    """The interface of the hub's nodes in the provisioning network."""
     ranges: Sequence[str]
-    """`<first>,<last>[,<netmask>]`, as dnsmasq writes them."""
+    """`<first>,<last>[,<netmask>]`, in dnsmasq's syntax."""
     gateway: str | None = None
     nameservers: Sequence[str] = ()
     lease_seconds: int = 3600
@@ -124,7 +124,7 @@ class CachedImage:
     """A file that is fetched once, and served from the cache."""
 
     name: str
-    """The file's name there."""
+    """The file's name in the cache."""
     url: str
     sha256: str
     """64 hexadecimal digits."""
@@ -132,47 +132,48 @@ class CachedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageCache:
-    """Ramdisks and images of operating systems."""
+    """A cache of ramdisks and images of operating systems."""
 
     images: Sequence[CachedImage]
     storage: str = "20Gi"
     storage_class: str | None = None
     ca: str = ""
-    """Authorities of the hosts that images come from, PEM; empty: the image's own."""
+    """Certificate authorities of the hosts that images come from, PEM. Empty: the container image's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ramdisk:
-    """What the ramdisk that Ironic cleans, inspects and deploys with is told. None of it concerns CoreOS."""
+    """The ramdisk with which Ironic cleans, inspects and deploys. CoreOS does not use it."""
 
     kernel: str | None = None
-    """URL, or `cache:<name>` of a cached image."""
+    """A URL, or `cache:<name>` of a cached image."""
     initramfs: str | None = None
     kernel_arguments: Sequence[str] = ()
     ssh_key: str | None = None
-    """A public key that may log in to it."""
+    """A public SSH key for logins to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """What is measured for Prometheus."""
+    """Metrics for Prometheus."""
 
     interval_seconds: int = 60
-    """How often BMCs are asked."""
+    """Seconds between two measurements of a BMC."""
     all_servers: bool = False
-    """Also those that nobody has."""
+    """Whether servers that are not in use are measured too."""
     monitor: bool = False
-    """With an object that tells prometheus-operator of it."""
+    """Whether to create a PodMonitor for prometheus-operator."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """The ironic-standalone-operator, which the hub has: it runs Ironic, in the nodes' own network."""
+    """The ironic-standalone-operator, which is installed on the hub already. It runs Ironic in the nodes' own
+    network."""
 
     version: str | None = None
-    """The release of Ironic that it is told to run, `latest` or `<major>.<minor>`; None: the operator's default."""
+    """The release of Ironic to run, `latest` or `<major>.<minor>`. None: the operator's default."""
     interface: str | None = None
-    """Of the nodes, where Ironic listens; or `address`."""
+    """The nodes' interface on which Ironic listens; an alternative to `address`."""
     address: str | None = None
     network: str | None = None
     """The provisioning network (CIDR); needed with DHCP."""
@@ -183,13 +184,13 @@ class IronicArgs:
     """Arguments of `IronicService`."""
 
     kubeconfig: pulumi.Input[Secret[str]]
-    """The hub's, with rights for the namespace and to make it."""
+    """The hub's kubeconfig, with the rights to create the namespace and objects in it. Secret."""
     namespace: str
     images: Images
     access: NodePorts | LoadBalancer
     tls: MadeTls | GivenTls = field(default_factory=MadeTls)
     rotation: int = 1
-    """Raise it to have all passwords made anew."""
+    """A counter: raising it replaces all passwords."""
     conductors: int = 1
     conductor_group: str = ""
     drivers: Sequence[str] = ("redfish",)
@@ -200,15 +201,17 @@ class IronicArgs:
     dhcp: Dhcp | None = None
     ramdisk: Ramdisk = field(default_factory=Ramdisk)
     ca: str = ""
-    """Authorities of BMCs and of hosts that discs and images are fetched from, PEM; empty: the image's own."""
+    """Certificate authorities of BMCs, and of hosts from which discs and images are fetched, PEM. Empty: the image's
+    own."""
     plain_boot_files: bool = False
-    """Boot files over HTTP: for BMCs and firmware that cannot be told which authority to trust."""
+    """Whether boot files are served over plain HTTP, for BMCs and firmware that cannot be given a certificate
+    authority."""
     pin_release: str | None = None
-    """While conductors of two releases run: the older one. Data are migrated by the first `up` without it."""
+    """The older release, while conductors of two releases run. The first `up` without it migrates the data."""
     metrics: Metrics | None = None
-    """None: nothing is measured."""
+    """None: no metrics."""
     operator: Operator | None = None
-    """None: conductors and all else are declared one by one."""
+    """The operator to use. None: conductors and all other objects are declared directly."""
     extra: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
-    """More of Ironic's options, by section and name. Those that the service sets itself are refused before."""
+    """Further options of Ironic, by section and name. The caller refuses those that the service sets itself."""
     log_level: Literal["debug", "info"] = "info"

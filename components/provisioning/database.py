@@ -1,4 +1,4 @@
-"""MariaDB beside Ironic: one pod with a volume, TLS for everybody, an account of its own for Ironic."""
+"""MariaDB beside Ironic: one pod with a volume, TLS for all connections, and an account for Ironic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA = "ironic"
 """The name of Ironic's database."""
 TLS = "database-tls"
 SETUP = "database-setup"
-"""The Secret with the statements that a start, or a rotation, carries out."""
+"""The Secret with SQL statements that run at each start, or at a rotation of passwords."""
 _DATA = "/var/lib/mysql"
 _SOCKET = "/run/mysqld/mysqld.sock"
 _SERVER = f"""[mariadbd]
@@ -56,22 +56,22 @@ exec mariadbd --defaults-file=/etc/database/server/server.cnf
 
 
 def address(namespace: str) -> str:
-    """Its name within the hub."""
+    """Its DNS name within the hub."""
     return f"{NAME}.{namespace}.svc"
 
 
 def server_name(namespace: str) -> list[str]:
-    """What its certificate is good for."""
+    """The names in its certificate."""
     return [address(namespace), f"{address(namespace)}.cluster.local", NAME]
 
 
 def configuration(args: IronicArgs) -> Object:
-    """The server's configuration file."""
+    """The ConfigMap with the server's configuration and its start script."""
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data={"server.cnf": _SERVER, "start.sh": _START})
 
 
 def start_statements(administrator: str, password: str) -> str:
-    """What the server carries out at each start: only the administrator gets in, and only with its password."""
+    """SQL that the server runs at each start: it allows only the administrator, and only with the password."""
     return (
         "\n".join(  # noqa: S608 - names and passwords are of our own making
             [
@@ -89,7 +89,8 @@ def start_statements(administrator: str, password: str) -> str:
 
 
 def account_statements(username: str, password: str, *kept: str) -> str:
-    """What makes Ironic's account. Those that are `kept` stay: of the rotation before, and who carries this out."""
+    """SQL that creates Ironic's account, and deletes older accounts except those in `kept`: the previous rotation's
+    account, and the administrators'."""
     keep = ", ".join(f"'{each}'" for each in (username, *kept) if each)
     return (
         "\n".join(  # noqa: S608 - names and passwords are of our own making
@@ -108,7 +109,7 @@ def account_statements(username: str, password: str, *kept: str) -> str:
 
 
 def client(username: str, password: str, namespace: str) -> str:
-    """An option file for MariaDB's client programs. A password on a command line could be read by others."""
+    """An option file for MariaDB's client programs: other users could read a password on a command line."""
     return (
         f"[client]\nhost={address(namespace)}\nport={DATABASE_PORT}\nuser={username}\npassword={password}\n"
         "ssl-ca=/etc/database/ca/ca.crt\nssl-verify-server-cert\n"
@@ -116,12 +117,12 @@ def client(username: str, password: str, namespace: str) -> str:
 
 
 def local_client(password: str) -> str:
-    """The option file for the server's own pod."""
+    """The option file for clients within the server's own pod."""
     return f"[client]\nsocket={_SOCKET}\nuser=root\npassword={password}\n"
 
 
 def service(args: IronicArgs) -> Object:
-    """Its name in the hub's DNS."""
+    """The Service, which gives the server its DNS name."""
     ports = [{"name": "mysql", "port": DATABASE_PORT, "targetPort": "mysql"}]
     return objects.manifest(
         "Service", NAME, args.namespace, NAME, spec={"selector": objects.selector(NAME), "ports": ports}
@@ -129,8 +130,8 @@ def service(args: IronicArgs) -> Object:
 
 
 def server(args: IronicArgs, database: OwnDatabase) -> Object:
-    """The server."""
-    # It answers whoever asks that it is alive, also without an account.
+    """The StatefulSet of the server."""
+    # `ping` succeeds without an account, if the server is alive.
     ping = ["mariadb-admin", "--no-defaults", f"--socket={_SOCKET}", "ping"]
     answers = {"exec": {"command": ping}, "periodSeconds": 5, "timeoutSeconds": 5}
     container = objects.container(
@@ -183,8 +184,8 @@ def server(args: IronicArgs, database: OwnDatabase) -> Object:
 
 
 def accounts_job(args: IronicArgs) -> Object:
-    """What makes Ironic's account of this rotation."""
-    # Before the first job of a rotation, the server knows the administrator of the one before only.
+    """The job that creates Ironic's account for this rotation."""
+    # Before the first job of a rotation, the server knows only the previous rotation's administrator.
     known = "mariadb --defaults-extra-file=client.cnf -e 'DO 0'"
     first = "mariadb --defaults-extra-file=previous.cnf < start.sql"
     then = "mariadb --defaults-extra-file=client.cnf < accounts.sql"

@@ -1,7 +1,7 @@
-"""dnsmasq: DHCP and TFTP on the provisioning network. The only part that answers in the nodes' own network.
+"""dnsmasq: DHCP and TFTP on the provisioning network. The only part that runs in the nodes' own network.
 
-Firmware is given iPXE, and iPXE a script that asks all conductors for the boot files of this server. Ironic's own
-`boot.ipxe` would ask one, and reset a server that it does not know after three minutes.
+Firmware gets iPXE, and iPXE gets a script that asks all conductors for the boot files of its server. Ironic's own
+`boot.ipxe` would ask only one conductor, and would reset an unknown server after three minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SCRIPT = "boot.ipxe"
 
 
 def dnsmasq_conf(dhcp: Dhcp) -> str:
-    """What dnsmasq is told: addresses, and iPXE for firmware that has none."""
+    """dnsmasq's configuration: addresses, and iPXE for firmware without it."""
     lines = [
         "port=0",  # no DNS
         "keep-in-foreground",
@@ -29,7 +29,7 @@ def dnsmasq_conf(dhcp: Dhcp) -> str:
         f"dhcp-option=option:router{',' + dhcp.gateway if dhcp.gateway else ''}",
         *([f"dhcp-option=option:dns-server,{','.join(dhcp.nameservers)}"] if dhcp.nameservers else []),
         "dhcp-leasefile=/var/lib/dhcp/leases",
-        "pid-file=/run/dnsmasq.pid",  # /var/run is the image's, and read-only
+        "pid-file=/run/dnsmasq.pid",  # /var/run belongs to the image and is read-only
         "enable-tftp",
         f"tftp-root={_IPXE}",
         "dhcp-match=set:ipxe,175",
@@ -39,13 +39,13 @@ def dnsmasq_conf(dhcp: Dhcp) -> str:
         "dhcp-boot=tag:!ipxe,tag:efi,snponly.efi",
         "dhcp-boot=tag:!ipxe,tag:!efi,undionly.kpxe",
         f"dhcp-boot=tag:ipxe,{_SCRIPT}",
-        "dhcp-option=tag:ipxe,encap:175,176,1b",  # no-pxedhcp: no other server is waited for
+        "dhcp-option=tag:ipxe,encap:175,176,1b",  # no-pxedhcp: do not wait for another server
     ]
     return "\n".join(lines) + "\n"
 
 
 def boot_script(args: IronicArgs) -> str:
-    """What iPXE runs. Conductors name boot files after MAC addresses (ironic/common/pxe_utils.py)."""
+    """The script that iPXE runs. Conductors name boot files after MAC addresses (ironic/common/pxe_utils.py)."""
     asked = "".join(
         f"chain {files_url(args, number)}/{BOOT_FILES}/${{net${{n}}/mac:hexhyp}} ||\n"
         for number in range(args.conductors)
@@ -58,7 +58,7 @@ def boot_script(args: IronicArgs) -> str:
 
 
 def config_map(args: IronicArgs, dhcp: Dhcp) -> Object:
-    """dnsmasq's configuration."""
+    """The ConfigMap with dnsmasq's configuration."""
     return objects.manifest("ConfigMap", NAME, args.namespace, NAME, data=_files(args, dhcp))
 
 
@@ -67,7 +67,7 @@ def _files(args: IronicArgs, dhcp: Dhcp) -> dict[str, str]:
 
 
 def deployment(args: IronicArgs, dhcp: Dhcp) -> Object:
-    """One server: two would give the same address to two machines."""
+    """A Deployment of one server: two servers would give the same address to two machines."""
     assert args.images.dhcp is not None, "checked before"
     container = objects.container(
         NAME,

@@ -1,11 +1,11 @@
-"""The web servers for boot files and cached images (nginx)."""
+"""Configuration of the web servers (nginx) for boot files and cached images."""
 
 from __future__ import annotations
 
 
 def nginx_conf(root: str, port: int, *, tls: bool) -> str:
-    """The configuration of a server that hands out files, and lists none."""
-    # Files that are named by a variable are read for each connection: a renewed certificate is served at once.
+    """The configuration of a server that serves files, without directory listings."""
+    # nginx reads certificate files named by a variable for each connection, so it uses a renewed certificate at once.
     pair = "    map $ssl_server_name $pair {\n        default /etc/files/tls/tls;\n    }\n" if tls else ""
     listen = f"listen {port} ssl;\n        ssl_certificate $pair.crt;\n" if tls else f"listen {port};\n"
     keys = "        ssl_certificate_key $pair.key;\n        ssl_protocols TLSv1.2 TLSv1.3;\n" if tls else ""

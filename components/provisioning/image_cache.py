@@ -1,7 +1,8 @@
-"""The image cache: what is listed is fetched once, checked by its hash, and served; what is no longer listed goes.
+"""The image cache: fetches each listed image once, checks its hash and serves it; deletes images that are no longer
+listed.
 
-A part of its own, so that several Ironics share it. The list is a ConfigMap that the fetcher reads again every few
-seconds: another image is there without anything being started again.
+It is separate from the conductors, so several Ironics can share it. The list is a ConfigMap that the fetcher reads
+again every few seconds, so a changed list needs no restart.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _ROOT = "/images"
 
 
 def listed(args: IronicArgs, cache: ImageCache) -> Object:
-    """What the fetcher is to have."""
+    """The ConfigMap with the list of images."""
     wanted = [{"name": each.name, "url": each.url, "sha256": each.sha256} for each in cache.images]
     data = {"images.json": json.dumps(wanted, indent=2), **({"ca.crt": cache.ca} if cache.ca else {})}
     return objects.manifest("ConfigMap", LIST, args.namespace, IMAGES, data=data)
 
 
 def program(args: IronicArgs) -> Object:
-    """The fetcher's program, and what the web server reads."""
+    """The ConfigMap with the fetcher's program and the web server's configuration."""
     data = {"fetch.py": _PROGRAM.read_text(), "nginx.conf": _nginx_conf(args)}
     return objects.manifest("ConfigMap", IMAGES, args.namespace, IMAGES, data=data)
 
@@ -37,13 +38,13 @@ def _nginx_conf(args: IronicArgs) -> str:
 
 
 def volume(args: IronicArgs, cache: ImageCache) -> Object:
-    """Where the images are kept."""
+    """The claim of the volume for the images."""
     spec = objects.claim(IMAGES, cache.storage, cache.storage_class)
     return objects.manifest("PersistentVolumeClaim", IMAGES, args.namespace, IMAGES, spec=spec)
 
 
 def deployment(args: IronicArgs) -> Object:
-    """The fetcher, and the web server beside it. It is ready when all that is listed is there."""
+    """The fetcher, and the web server beside it. The pod is ready when all listed images are there."""
     mounts = [objects.mount("images", _ROOT), objects.mount("tmp", "/tmp")]  # noqa: S108 - a path in a container
     fetcher = objects.container(
         "fetch",
@@ -87,14 +88,14 @@ def deployment(args: IronicArgs) -> Object:
         IMAGES,
         spec={
             "replicas": 1,
-            "strategy": {"type": "Recreate"},  # its volume is for one node
+            "strategy": {"type": "Recreate"},  # only one pod can mount its volume
             **objects.pods_of(IMAGES, template),
         },
     )
 
 
 def service(args: IronicArgs) -> Object:
-    """How servers and conductors reach it."""
+    """The Service by which servers and conductors reach it."""
     access = args.access
     where = access.images if isinstance(access, NodePorts) else access.address
     return objects.manifest(

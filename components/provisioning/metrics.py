@@ -1,7 +1,7 @@
-"""Metrics for Prometheus: what BMCs measure, and what conductors do, by ironic-prometheus-exporter.
+"""Metrics for Prometheus: measurements of BMCs, and statistics of conductors, by ironic-prometheus-exporter.
 
-Each conductor tells of the servers that it has, and of itself. Ironic hands measurements to the exporter's driver,
-which keeps them as one file for each server; a web server beside the conductor has them all at /metrics.
+Each conductor reports its own servers and itself. Ironic passes measurements to the exporter's notification driver,
+which keeps one file for each server; a web server beside the conductor serves them at /metrics.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from metal_ipi.components.provisioning.objects import Object
 NAME = "ironic-metrics"
 DIRECTORY = "/shared/metrics"
 _OLD_AFTER = 5
-"""Intervals after which a server is told of no more: another conductor has it now, or nobody measures it."""
-# The first process of a container is not ended by a signal that it does not ask for: the server itself would not be.
+"""After so many intervals without a measurement a server's file is deleted: another conductor has it, or it is no
+longer measured."""
+# As the first process of a container the shell ignores SIGTERM, unless it sets a trap; the web server would not end.
 _COMMAND = """\
 cheroot --bind 0.0.0.0:{port} ironic_prometheus_exporter.app.wsgi:application & server=$!
 trap 'kill $server; exit 0' TERM
@@ -27,7 +28,7 @@ exit 1
 
 
 def options(metrics: Metrics) -> dict[str, dict[str, str]]:
-    """What Ironic is told."""
+    """Ironic's options for metrics."""
     return {
         "metrics": {"backend": "collector"},
         "oslo_messaging_notifications": {
@@ -61,7 +62,7 @@ def container(args: IronicArgs, metrics: Metrics) -> Object:
 
 
 def service(args: IronicArgs, component: str) -> Object:
-    """The name of all conductors' metrics, on the hub only; what looks for annotations finds it by them."""
+    """The Service for all conductors' metrics, within the hub, with annotations by which Prometheus can find it."""
     found = objects.manifest(
         "Service",
         NAME,
@@ -78,7 +79,7 @@ def service(args: IronicArgs, component: str) -> Object:
 
 
 def pod_monitor(args: IronicArgs, metrics: Metrics, component: str) -> Object:
-    """The same for prometheus-operator."""
+    """The PodMonitor for prometheus-operator."""
     endpoint = {"port": "metrics", "path": "/metrics", "interval": f"{metrics.interval_seconds}s"}
     return objects.manifest(
         "PodMonitor",

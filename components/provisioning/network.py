@@ -1,4 +1,4 @@
-"""Who may reach what on the hub: everything else is refused, where the hub's network knows such rules."""
+"""NetworkPolicies on the hub: all other connections are refused, if the hub's network supports them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from metal_ipi.components.provisioning.objects import Object
 
 
 def policies(args: IronicArgs) -> list[Object]:
-    """Rules for what comes in."""
+    """The policies for incoming connections."""
     among = [_from(conductors.NAME)]
     open_ = (API_PORT, FILES_PORT, *([METRICS_PORT] if args.metrics else []))
     found = [

@@ -1,4 +1,4 @@
-"""What all objects on the hub have in common. Pure functions from plain data to manifests."""
+"""What all objects on the hub share. Pure functions from plain data to manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Object = dict[str, Any]
 
 PART_OF = "metal-ipi-provisioning"
 _USER = 10475
-"""Whom the programs run as: nobody of the images'."""
+"""The user id of all programs; no user of the images has it."""
 
 API_VERSIONS: Mapping[str, str] = {
     "Namespace": "v1",
@@ -33,7 +33,7 @@ API_VERSIONS: Mapping[str, str] = {
 
 
 def manifest(kind: str, name: str, namespace: str, component: str, **rest: Any) -> Object:
-    """An object; `component` names the part of the service that it belongs to."""
+    """An object; `component` names the part of the service to which it belongs."""
     metadata = {"name": name, "namespace": namespace, "labels": labels(component)}
     return {"apiVersion": API_VERSIONS[kind], "kind": kind, "metadata": metadata, **rest}
 
@@ -42,24 +42,24 @@ _PART = {"app.kubernetes.io/part-of": PART_OF, "app.kubernetes.io/managed-by": "
 
 
 def labels(component: str) -> dict[str, str]:
-    """Those of every object of a part."""
+    """The labels of all objects of a part."""
     return {**selector(component), **_PART}
 
 
 def selector(component: str) -> dict[str, str]:
-    """The labels that tell a part's pods from all others."""
+    """The labels that select a part's pods."""
     return {"app.kubernetes.io/name": PART_OF, "app.kubernetes.io/component": component}
 
 
 def namespace(name: str, *, privileged: bool) -> Object:
-    """The namespace. Only DHCP needs a privileged one: it answers in the nodes' own network."""
+    """The Namespace. It is privileged only if a part (DHCP, the operator) runs in the nodes' own network."""
     level = "privileged" if privileged else "restricted"
     levels = {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "audit", "warn")}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**_PART, **levels}}}
 
 
 def pod(component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] | None = None) -> Object:
-    """A pod template. It runs as nobody in particular, and is not told the API server's credentials."""
+    """A pod template: an unprivileged user, and no token for the API server."""
     return {
         "metadata": {"labels": labels(component), "annotations": dict(annotations or {})},
         "spec": {
@@ -78,12 +78,12 @@ def pod(component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] 
 
 
 def pods_of(component: str, template: Object) -> Object:
-    """The part of a workload's spec that says which pods are its own, and how they are made."""
+    """The part of a workload's spec with the selector and the template of its pods."""
     return {"selector": {"matchLabels": selector(component)}, "template": template}
 
 
 def container(name: str, image: str, command: Sequence[str], mounts: Sequence[Object], **rest: Any) -> Object:
-    """A container that can change nothing but its volumes."""
+    """A container without privileges and with a read-only root file system; it can write to its volumes only."""
     return {
         "name": name,
         "image": image,
@@ -100,7 +100,7 @@ def container(name: str, image: str, command: Sequence[str], mounts: Sequence[Ob
 
 
 def mount(name: str, path: str, *, sub_path: str | None = None, read_only: bool = False) -> Object:
-    """Where a volume stands in a container."""
+    """The mount of a volume in a container."""
     return {
         "name": name,
         "mountPath": path,
@@ -110,22 +110,22 @@ def mount(name: str, path: str, *, sub_path: str | None = None, read_only: bool 
 
 
 def file(volume: str, path: str) -> Object:
-    """Where one file of a volume, of the same name, stands in a container, to be read."""
+    """A read-only mount of one file of a volume; the file has the same name in the container."""
     return mount(volume, path, sub_path=path.rpartition("/")[2], read_only=True)
 
 
 def empty(name: str) -> Object:
-    """A volume that lasts as long as its pod."""
+    """A volume that exists as long as its pod."""
     return {"name": name, "emptyDir": {}}
 
 
 def of_map(name: str, config_map: str) -> Object:
-    """A volume with what a ConfigMap holds."""
+    """A volume with the content of a ConfigMap."""
     return {"name": name, "configMap": {"name": config_map}}
 
 
 def of_secret(name: str, secret: str, keys: Mapping[str, str] | None = None) -> Object:
-    """A volume with what a Secret holds, or some of it: key → file. Only the pod's own group reads it."""
+    """A volume with the content of a Secret, or of some keys of it: key → file. Only the pod's group can read it."""
     items = [{"key": key, "path": path} for key, path in keys.items()] if keys else None
     return {
         "name": name,
@@ -134,7 +134,7 @@ def of_secret(name: str, secret: str, keys: Mapping[str, str] | None = None) -> 
 
 
 def claim(name: str, storage: str, storage_class: str | None) -> Object:
-    """The spec of a claim of a volume for one node."""
+    """The spec of a PersistentVolumeClaim that one node can mount."""
     return {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": storage}},
@@ -143,14 +143,14 @@ def claim(name: str, storage: str, storage_class: str | None) -> Object:
 
 
 def https_probe(port: int, path: str) -> Object:
-    """Whether a server answers. Who it is, is not looked at."""
+    """A probe: whether the server answers. Kubernetes does not verify its certificate."""
     return {"httpGet": {"scheme": "HTTPS", "port": port, "path": path}, "periodSeconds": 5, "timeoutSeconds": 5}
 
 
 def published(chosen: Mapping[str, str], name: str, port: int, where: int | str) -> Object:
-    """The spec of a Service that is reached from outside: at a port of each node, or at a load balancer's address.
+    """The spec of a Service reached from outside: at a port of each node, or at a load balancer's address.
 
-    `name` is the one of the containers' port, too.
+    `name` is also the name of the container's port.
     """
     ports = {"name": name, "port": port, "targetPort": name}
     if isinstance(where, int):
@@ -172,11 +172,12 @@ def job(
     *,
     again: int = 30,
 ) -> Object:
-    """A job that is tried again until it succeeds, with a limit that names no time: the `up` that waits has one."""
+    """A Job that is retried until it succeeds. Its limit counts retries, not time: the `up` that waits for it has a
+    timeout."""
     template = pod(component, {"restartPolicy": "OnFailure", **spec}, annotations)
     return manifest("Job", name, namespace_, component, spec={"backoffLimit": again, "template": template})
 
 
 def digest(*texts: str) -> str:
-    """16 hexadecimal digits that stand for some texts."""
+    """A digest of texts: 16 hexadecimal digits."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

@@ -1,7 +1,8 @@
-"""The same service by the ironic-standalone-operator, where a hub has it: its `Ironic` resource, and what that names.
+"""The same service through the ironic-standalone-operator, if the hub has it: its `Ironic` resource, and what that
+needs.
 
-Fields are of the operator's api module v0.8.0 (github.com/metal3-io/ironic-standalone-operator/api, v1alpha1). The
-operator runs Ironic in the network of the hub's nodes.
+Field names come from the operator's api module v0.8.0 (github.com/metal3-io/ironic-standalone-operator/api, v1alpha1).
+The operator runs Ironic in the network of the hub's nodes.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ API_VERSION = "ironic.metal3.io/v1alpha1"
 API_ACCOUNT = "ironic-api-credentials"
 """The Secret with the API's account: `username`, `password`, `htpasswd`."""
 DATABASE_ACCOUNT = "ironic-database-credentials"
-"""The Secret with the database's: `username`, `password`."""
+"""The Secret with the database's account: `username`, `password`."""
 TLS = "ironic-tls"
 DATABASE_CA = "ironic-database-ca"
 BMC_CA = "ironic-bmc-ca"
-"""The Secret with authorities of BMCs."""
+"""The Secret with certificate authorities of BMCs."""
 TRUSTED_CA = "ironic-trusted-ca"
-"""The ConfigMap with authorities of hosts that images are fetched from."""
+"""The ConfigMap with certificate authorities of hosts that images are fetched from."""
 
 
 def authorities(args: IronicArgs) -> list[Object]:
-    """What the resource names beside secrets."""
+    """The objects with certificate authorities that the resource refers to."""
     if not args.ca:
         return []
     return [
@@ -37,7 +38,7 @@ def authorities(args: IronicArgs) -> list[Object]:
 
 
 def ironic(args: IronicArgs, operator: Operator) -> Object:
-    """The resource. It is waited for until the operator says that it is ready."""
+    """The Ironic resource; Pulumi waits until the operator reports it as ready."""
     metadata = {
         "name": NAME,
         "namespace": args.namespace,
@@ -63,7 +64,8 @@ def _spec(args: IronicArgs, operator: Operator) -> dict[str, Any]:
             "certificateName": TLS,
             **({"bmcCAName": BMC_CA, "trustedCAName": TRUSTED_CA} if args.ca else {}),
             **({"disableVirtualMediaTLS": True} if args.plain_boot_files else {}),
-            # Conductors call each other by the addresses of the hub's nodes, which only a given certificate may have.
+            # Conductors call each other by the addresses of the hub's nodes, which only a given certificate may
+            # contain.
             **({"insecureRPC": True} if args.conductors > 1 and isinstance(args.tls, MadeTls) else {}),
         },
         "extraConfig": [
@@ -115,7 +117,7 @@ def _networking(args: IronicArgs, operator: Operator) -> dict[str, Any]:
 
 
 def _options(args: IronicArgs) -> dict[str, dict[str, str]]:
-    """What has no field of its own, then what the settings say beside."""
+    """Options for which the resource has no field, then the further options of the settings."""
     own = configuration.own_options(args)
     chosen = {
         "DEFAULT": ("enabled_hardware_types", "debug"),

@@ -1,4 +1,4 @@
-"""The service: all its objects on the hub, each after what it needs."""
+"""The component that declares all objects of the service on the hub, each after those that it needs."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ _READY_MINUTES = 10
 
 
 class IronicService(pulumi.ComponentResource):
-    """Ironic, its database and what else it needs, on one hub."""
+    """Ironic, its database and everything else it needs, on one hub."""
 
     endpoint: pulumi.Output[str]
-    """The API's URL, once it answers and, unless a release is pinned, data are migrated."""
+    """The API's URL, known once the API answers and, unless a release is pinned, the data are migrated."""
     ca: pulumi.Output[str]
-    """The authority of its certificate, PEM."""
+    """The certificate authority of the API's certificate, PEM."""
     username: pulumi.Output[str]
     """An account of the API."""
     password: pulumi.Output[str]
-    """Its password. Secret."""
+    """The account's password. Secret."""
 
     def __init__(self, name: str, args: IronicArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("metal-ipi:provisioning:IronicService", name, None, opts)
@@ -71,7 +71,7 @@ class IronicService(pulumi.ComponentResource):
             f"{name}-hub",
             kubeconfig=pulumi.Output.secret(args.kubeconfig),
             enable_server_side_apply=True,
-            # Else a new password would take its Secret away before it brings the new one.
+            # Otherwise a changed password would delete the Secret before it is created again.
             enable_secret_mutable=True,
             enable_config_map_mutable=True,
             opts=pulumi.ResourceOptions(parent=self),
@@ -92,7 +92,7 @@ class IronicService(pulumi.ComponentResource):
         )
 
     def _by_objects(self) -> Sequence[pulumi.CustomResource]:
-        """Conductors and all else, one by one; what comes last."""
+        """Declare conductors and all other objects; returns those that come last."""
         args = self._args
         policies = [self._declare(each) for each in network.policies(args)]
         secrets = self._secrets()
@@ -107,25 +107,25 @@ class IronicService(pulumi.ComponentResource):
         checked: list[pulumi.Resource] = []
         if isinstance(args.database, GivenDatabase):
             checked = [self._declare(conductors.database_job(args, changes=reaches), after=ready)]
-        # A Service waits for its pods: where there will be none, `up` must not.
+        # Pulumi waits for a Service until it has pods: if the database check fails, `up` must not wait for that.
         reached = [self._declare(each, after=checked) for each in conductors.services(args)]
         schema = self._declare(conductors.schema_job(args, changes=reaches), after=[*ready, *checked, *stored])
         self._declare(conductors.disruption_budget(args))
         if args.metrics is not None and args.metrics.monitor:
             self._declare(metrics.pod_monitor(args, args.metrics, conductors.NAME))
-        # All that conductors read only when they start.
+        # Everything that conductors read only at start.
         certificate = args.tls.certificate if isinstance(args.tls, GivenTls) else self._credentials.ca
         made_of = (conductors.made_of(args), certificates.wanted(args), certificate, self._connection)
         changes = _stand_in_for(*made_of)
         running = self._declare(conductors.stateful_set(args, changes=changes), after=[schema, *cached])
         last = [running, *reached]
         if args.pin_release is None:
-            # It brings data to the newest version, which conductors of the release before do not read.
+            # It migrates data to the newest version, which conductors of the previous release cannot read.
             last = [self._declare(conductors.migrations_job(args, changes=reaches), after=last)]
         return last
 
     def _by_operator(self, operator: Operator) -> pulumi.CustomResource:
-        """The operator's resource, after what it names."""
+        """Declare the operator's resource, after the objects that it refers to."""
         args, given = self._args, self._args.database
         reached = (
             {"username": given.username, "password": given.password}
@@ -161,14 +161,15 @@ class IronicService(pulumi.ComponentResource):
         return self._credentials.accounts_made.apply(lambda made: str(made[name][part]))
 
     def _given_pair(self) -> dict[str, dict[str, pulumi.Input[str]]]:
-        """The Secret of a certificate that somebody else makes."""
+        """The Secret with a certificate that the user gives."""
         given = self._args.tls
         if not isinstance(given, GivenTls):
             return {}
         return {conductors.TLS: {"tls.crt": given.certificate, "tls.key": given.private_key, "ca.crt": given.ca}}
 
     def _certificates(self) -> list[pulumi.CustomResource]:
-        """What makes and renews certificates on the hub, and has made them: before anything mounts them."""
+        """Declare the jobs that issue and renew certificates; returns the first job, which must end before the Secrets
+        are mounted."""
         args = self._args
         if not certificates.served(args):
             return []
@@ -232,7 +233,7 @@ class IronicService(pulumi.ComponentResource):
             self._secret(database.SETUP, database.NAME, statements),
             self._declare(database.configuration(args)),
         ]
-        # A Service is there when a pod of it answers: none may wait for its own.
+        # Pulumi waits for a Service until a pod answers, so no pod may depend on its own Service.
         name = self._declare(database.service(args))
         server = self._declare(database.server(args, args.database), after=needed)
         return [self._declare(database.accounts_job(args), after=[server, name])]
@@ -261,12 +262,12 @@ class IronicService(pulumi.ComponentResource):
     def _secret(self, name: str, component: str, texts: Mapping[str, pulumi.Input[str]]) -> pulumi.CustomResource:
         data = {key: pulumi.Output.secret(text) for key, text in texts.items()}
         secret = objects.manifest("Secret", name, self._args.namespace, component, stringData=data, type="Opaque")
-        if name == conductors.TLS:  # the hub may have made its content before
+        if name == conductors.TLS:  # the job on the hub may have written its content before
             secret["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
         return self._declare(secret)
 
     def _declare(self, manifest: Object, after: Sequence[pulumi.Resource] = ()) -> pulumi.CustomResource:
-        """An object on the hub, in its namespace and after what it needs."""
+        """Declare an object on the hub, after its namespace and the objects that it needs."""
         kind, metadata = manifest["kind"], manifest["metadata"]
         fields = {_argument(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
         space = [] if kind == "Namespace" else self._space
@@ -292,10 +293,10 @@ def _argument(key: str) -> str:
 
 
 def _stand_in_for(*values: Any) -> pulumi.Output[str]:
-    """What changes with these values, and tells nothing of them."""
+    """A digest that changes with these values and does not reveal them."""
     return pulumi.Output.unsecret(_told(objects.digest, *values))
 
 
 def _told(function: Callable[..., str], *values: Any) -> pulumi.Output[str]:
-    """A text that is made of values which are known later."""
+    """A text made from values that are known later."""
     return pulumi.Output.all(*values).apply(lambda known: function(*(str(each) for each in known)))

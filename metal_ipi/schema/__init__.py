@@ -1,4 +1,4 @@
-"""The package as the engine and the makers of SDKs see it: `schema()`, kept in provider/schema.json."""
+"""The package schema for the engine and for SDK generators: `schema()`, stored in provider/schema.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SDKS = ("nodejs", "python", "csharp", "java", "go")
 
 
 def schema() -> dict[str, Any]:
-    """The whole of it; raises SchemaError where something cannot be said."""
+    """The whole schema. Raises SchemaError if an annotation cannot be expressed in it."""
     types = declared.Types()
     types.found |= settings.types()
     components = {token: _component(token, types) for token in COMPONENTS}

@@ -12,7 +12,7 @@ PATH = Path(plugin.__file__).with_name("schema.json")
 
 
 def text() -> str:
-    """The file's content."""
+    """The content of schema.json."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The schema of what is declared with data classes: resources (`provider.types`) and components."""
+"""The schema of everything that is declared with dataclasses: resources (`provider.types`) and components."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _COST = {
 
 
 class SchemaError(TypeError):
-    """An annotation that no other language can have."""
+    """An annotation that cannot be expressed in a Pulumi schema."""
 
 
 class Types:
-    """The object types that were needed so far, by token."""
+    """Collects the object types in use, by token."""
 
     def __init__(self) -> None:
         self.found: dict[str, Property] = {}
 
     def property_of(self, its: Shape, *, description: str = "") -> Property:
-        """A property of a shape."""
+        """The property for an annotation."""
         kinds = [self._kind(kind) for kind in its.kinds]
         unique = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
         found = unique[0] if len(unique) == 1 else {"oneOf": unique}
@@ -66,7 +66,7 @@ class Types:
             if kind is Any or getattr(kind, "_is_protocol", False):
                 return _ANY
             raise SchemaError(f"{kind} has no form in other languages")
-        # A list or map is secret as a whole.
+        # Secret and plain apply to the whole list or map, not to its items.
         held = {k: v for k, v in self.property_of(shape(inner)).items() if k not in ("plain", "secret")}
         return {"type": "object", "additionalProperties": held} if is_map(kind) else {"type": "array", "items": held}
 
@@ -75,12 +75,12 @@ class Types:
         module = rest.partition(".")[0] if room == "components" else "index"
         token = f"{NAME}:{module}:{kind.__name__.removesuffix('Args')}"
         if token not in self.found:
-            self.found[token] = {}  # it may hold itself
+            self.found[token] = {}  # set before its members are read, because it may contain itself
             self.found[token] = {"type": "object", "description": docs.of(kind), **self.members(kind)}
         return token
 
     def members(self, kind: type) -> dict[str, Any]:
-        """`properties` and `required` of a data class."""
+        """`properties` and `required` of a dataclass."""
         told = docs.of_members(kind)
         known = fields(kind)
         return {
@@ -96,7 +96,7 @@ def _described(text: str) -> Property:
 
 
 def resource(made: type, args: type | None, types: Types) -> dict[str, Any]:
-    """A component, or a resource, with the arguments that it is made with."""
+    """The schema of a component or resource, with the arguments that it takes."""
     told = docs.of_members(made)
     found = {name: shape(hint) for name, hint in outputs(made).items()}
     inputs = types.members(args) if args is not None else {"properties": {}, "required": []}
@@ -113,7 +113,7 @@ def resource(made: type, args: type | None, types: Types) -> dict[str, Any]:
 
 
 def resources(types: Types) -> dict[str, dict[str, Any]]:
-    """Every resource, by token."""
+    """All resources, by token."""
     kinds: Mapping[type, tuple[type, ...]] = {
         ours.ClusterKeys: (ours.ClusterKeysArgs,),
         ours.ServiceCredentials: (ours.ServiceCredentialsArgs,),
@@ -135,7 +135,8 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
 
 
 def _resource(made: type, args: tuple[type, ...], types: Types) -> dict[str, Any]:
-    """A resource; with arguments of several kinds it takes all of them, and needs what they have in common."""
+    """The schema of a resource. With several kinds of arguments, all are allowed and those in all kinds are
+    required."""
     described = resource(made, None, types)
     parts = [types.members(each) for each in args]
     given: dict[str, Property] = {}
@@ -151,13 +152,13 @@ def _resource(made: type, args: tuple[type, ...], types: Types) -> dict[str, Any
             "type": "string",
             "description": "`equinix-metal`; `redfish`: a server that is lent; `local-vm`: libvirt's virtual machine.",
         }
-    # Resources wait for whatever they are given.
+    # A resource accepts outputs for all inputs, so none is `plain`.
     plain = {name: {key: value for key, value in each.items() if key != "plain"} for name, each in given.items()}
     return {**described, "inputProperties": plain, "requiredInputs": sorted(needed)}
 
 
 def configuration(types: Types) -> dict[str, Property]:
-    """The provider's: each section is one JSON string."""
+    """The provider's configuration: each section is one JSON string."""
     told = docs.of_members(ours.ProviderArgs)
     return {
         each.wire: {"type": "string", "secret": True, "description": f"JSON. {told[each.name]}"}
@@ -166,7 +167,7 @@ def configuration(types: Types) -> dict[str, Property]:
 
 
 def functions() -> dict[str, Any]:
-    """What can be asked."""
+    """The provider's functions."""
     hints = hints_of(ours.cost)
     types = Types()
     given = {name: types.property_of(shape(hints[name])) for name in ("orders", "prices", "source")}

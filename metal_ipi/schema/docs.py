@@ -1,4 +1,4 @@
-"""What docstrings say of classes and of their fields."""
+"""Reads the docstrings of classes and of their fields."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def of(item: Any) -> str:
-    """A class's or a function's own."""
+    """The docstring of a class or a function."""
     return inspect.cleandoc(item.__doc__ or "")
 
 
 def of_members(item: type) -> dict[str, str]:
-    """By name: of fields, attributes and properties, those of base classes included."""
+    """The docstrings of fields, attributes and properties, by name; those of base classes included."""
     found: dict[str, str] = {}
     for parent in reversed(item.__mro__):
         if parent.__module__.partition(".")[0] not in {"builtins", "pulumi", "typing"}:

@@ -1,4 +1,4 @@
-"""The schema of a stack's settings: pydantic's models, as the arguments of `Cluster`."""
+"""The schema of a stack's settings: from pydantic's models to the arguments of `Cluster`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def inputs() -> dict[str, Any]:
 
 
 def types() -> dict[str, Property]:
-    """The sections, by token."""
+    """The types of the sections, by token."""
     return {f"{NAME}:settings:{name}": _object(model) for name, model in _sections().items() if _is_object(model)}
 
 
@@ -34,7 +34,7 @@ def _sections() -> dict[str, Any]:
 
 
 def _is_object(model: dict[str, Any]) -> bool:
-    """Whether it is known what it holds; else it is a map."""
+    """Whether its properties are declared; if not, it is a map."""
     return model["type"] == "object" and bool(model.get("properties"))
 
 
@@ -49,7 +49,7 @@ def _object(model: dict[str, Any]) -> Property:
 
 
 def _property(model: dict[str, Any]) -> Property:
-    """One setting."""
+    """The property for one setting."""
     found = _kind(model)
     if "description" in model:
         found["description"] = model["description"]
@@ -59,7 +59,7 @@ def _property(model: dict[str, Any]) -> Property:
 
 
 def _kind(model: dict[str, Any]) -> Property:
-    """The type of a setting; `null` says that it may be left out, which is said elsewhere."""
+    """The type of a setting. `null` is dropped: `required` says whether a setting may be left out."""
     if "$ref" in model:
         section = _sections()[model["$ref"].rpartition(":")[2]]
         return {"$ref": model["$ref"]} if _is_object(section) else _kind(section)

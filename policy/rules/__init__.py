@@ -1,10 +1,10 @@
-"""The rules that a change to a facility has to keep, each in a module of its own.
+"""The rules for changes of a facility, one module per rule.
 
-base        what a rule is, and what it is asked about
-machines    machines as rules see them, whatever they were ordered as
-library     the bridge to pulumi-policy
-state       what the stack holds before a change
-pack        all rules, in the order in which they are documented
+base        the types of rules and of their input
+machines    the machines that a resource orders or claims
+library     the adapter to pulumi-policy
+state       the state of the stack before a change
+pack        all rules, in the order of the documentation
 
-This pack imports nothing else of the project: it judges what it is shown, whoever declared it.
+This pack imports nothing else of the project: it judges the resources that the engine shows, whoever declared them.
 """

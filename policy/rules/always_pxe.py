@@ -1,4 +1,4 @@
-"""Installed machines boot from their disks."""
+"""Rule: installed machines boot from their disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How BMCs are reached."""
+"""Rule: BMCs are reached securely."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
 
 
 def _section(resource: Resource, *path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The servers at a place of the provider's configuration; passwords of a secret one are secret."""
+    """The servers in a section of the provider's configuration. If the section is secret, their passwords become
+    SecretText."""
     first, *further = path
     value = resource.properties.get(first)
     found: Any = json.loads(value) if isinstance(value, str) else value
@@ -53,7 +54,7 @@ def _problems(bmc: dict[str, Any], given: Given) -> Iterator[str]:
 
 
 def _problems_of_enrolled(server: dict[str, Any], given: Given) -> Iterator[str]:
-    """Of a BMC that Ironic reaches, and we do not."""
+    """Problems of a BMC that Ironic reaches, not this program."""
     ipmi = server.get("driver") == "ipmi"
     yield from _account(server, "ipmi" if ipmi else "https")
     if ipmi and not RULE.parameter(given, "ipmi"):

@@ -1,4 +1,4 @@
-"""What machines boot."""
+"""Rule: boot files come from safe sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .machines import PREFLIGHT
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _PLACEHOLDER = "rehearsal.invalid"
-"""The host of a rehearsal, which reads no stream over the network."""
+"""Host name in the URLs of a rehearsal, which does not read the stream from the network."""
 
 
 def _check(resource: Resource, given: Given) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a stack may cost."""
+"""Rule: the costs of a stack stay within a budget."""
 
 from __future__ import annotations
 

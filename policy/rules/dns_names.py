@@ -1,4 +1,4 @@
-"""Which names a stack may write."""
+"""Rule: which DNS names a stack may write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     domain = f"{name}.{base}" if name and base else resource.text("domain")
     for record in map(mapping, mapping(resource.properties.get("records")).values()):
         owner = str(record.get("name", "")).rstrip(".")
-        # Before there are machines, nobody knows their addresses, nor the names that come of them.
+        # Before the machines exist, their addresses and therefore the names of their reverse records are unknown.
         reverse = record.get("type") == "PTR" and (owner.endswith(_REVERSE) or record.get("name") is UNKNOWN)
         names = [each for each in record.get("values") or [] if isinstance(each, str)] if reverse else [owner]
         for each in names:

@@ -1,4 +1,4 @@
-"""`python -m policy.rules.document`, from the project's root: write docs/policy.md, what each rule wants."""
+"""`python -m policy.rules.document`, from the project's root: writes docs/policy.md, which describes each rule."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ default).
 
 
 def text() -> str:
-    """The document."""
+    """The text of the document."""
     return _HEAD + "\n".join(map(_section, RULES))
 
 

@@ -1,8 +1,8 @@
-"""The bridge to pulumi-policy: its resources as plain data, our rules as its policies.
+"""The adapter to pulumi-policy: converts its resources to plain data, and our rules to its policies.
 
-The library keeps two things from its rules, which the engine tells it: which values are marked as secret, and the
-stack's configuration with the names of what is encrypted in it. Both are taken where it reads them, at its two doors:
-`deserialize_properties` and `ConfigureStack`. A library without these doors is refused at start.
+The engine passes two things that the library does not pass on to rules: which values are secret, and the stack's
+configuration with the names of encrypted keys. This module gets both by replacing two parts of the library:
+`deserialize_properties` and `ConfigureStack`. It fails at start if the library does not have them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _secret_keys: set[str] = set()
 
 
 def serve(name: str, rules: Sequence[Rule]) -> None:
-    """Serve the engine that started this process."""
+    """Serves the engine that started this process."""
     _open_doors()
     PolicyPack(name, [_policy(rule) for rule in rules], enforcement_level=EnforcementLevel.MANDATORY)
 
@@ -57,7 +57,8 @@ def _open_doors() -> None:
 
 
 def _marked(value: Any, secret: bool = False) -> Any:
-    """The engine's own form without the envelopes of secrets: each text in them is a `SecretText`."""
+    """The engine's property values without the envelopes of secrets: each text inside a secret becomes a
+    `SecretText`."""
     if isinstance(value, dict):
         found = cast("dict[str, Any]", value)
         if found.get(SPECIAL_SIG_KEY) == SPECIAL_SECRET_SIG:
@@ -120,7 +121,7 @@ def _given(parameters: Mapping[str, Any], resources: Sequence[Resource] = ()) ->
 
 
 def _plain(value: Any) -> Any:
-    """Lists and dicts instead of the library's proxies, which raise for what is not known."""
+    """Converts the library's proxies, which raise for unknown values, to lists and dicts with UNKNOWN."""
     if isinstance(value, Mapping):
         found = cast("Mapping[str, Any]", value)
         return {key: _plain(_item(found, key)) for key in found}

@@ -1,4 +1,4 @@
-"""Machines as rules see them, whatever resource they were asked for with."""
+"""The machines of a stack, independent of the resource type that orders or claims them."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ GATE = "metal-ipi:index:Gate"
 
 CONTROL_PLANE, ARBITER = "control-plane", "arbiter"
 ETCD = (CONTROL_PLANE, ARBITER)
-"""The roles whose machines have a member of etcd."""
+"""Roles whose machines run an etcd member."""
 ROLES = ("bootstrap", CONTROL_PLANE, "worker")
-"""Of machines that are ordered."""
+"""Roles of ordered machines."""
 ROLE_TAG = "metal-ipi:role="
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ordered:
-    """One machine, or several alike, that somebody is paid for."""
+    """One ordered machine, or several equal ones, which cost money."""
 
     what: str
-    """For people."""
+    """Name for messages."""
     role: str
-    """Empty where nothing says it."""
+    """Empty if unknown."""
     plan: Any
     metro: Any
     facilities: list[str]
     spot: bool = False
-    """Whether it may be taken away for a higher bid."""
+    """Whether it comes from the spot market, and may be evicted for a higher bid."""
     always_pxe: bool = False
     user_data: Any = None
     tags: tuple[Any, ...] = ()
 
 
 def ordered(resource: Resource) -> Iterator[Ordered]:
-    """The machines that a resource asks for: a preflight's are all of a stack's, told before the first is ordered."""
+    """Yields the machines that a resource orders. A Preflight contains all machines of a stack, before the first one is
+    ordered."""
     properties = resource.properties
     if resource.type == PREFLIGHT:
         orders = mapping(properties.get("orders"))
@@ -70,7 +71,7 @@ def ordered(resource: Resource) -> Iterator[Ordered]:
 
 
 def _is_ordered_for_a_while(resource: Resource) -> bool:
-    """Whether it is a bootstrap machine, and neither a server that is lent nor a virtual one of ours."""
+    """Whether it is an ordered bootstrap machine, and not a lent server or a local virtual machine."""
     return resource.type == EPHEMERAL and resource.properties.get("platform") in {None, "equinix-metal"}
 
 
@@ -90,12 +91,13 @@ def _one(resource: Resource, user_data: Any, properties: Any, *, spot: bool = Fa
 
 
 def role_of(tags: tuple[Any, ...]) -> str:
-    """What a machine's tags say that it is."""
+    """The role in a machine's tags; empty if there is none."""
     return next((tag.removeprefix(ROLE_TAG) for tag in strings(list(tags)) if tag.startswith(ROLE_TAG)), "")
 
 
 def has_etcd(resource: Resource) -> bool:
-    """Whether it is a machine with a member of etcd: ordered, or a server that was claimed, which its name tells."""
+    """Whether it is a machine with an etcd member: an ordered machine by its tags, or a claimed server by its host
+    name."""
     if resource.type == DEVICE:
         return role_of(tuple(listed(resource.properties.get("tags")))) == CONTROL_PLANE
     named = re.search(rf"(^|-)({'|'.join(ETCD)})-\d+$", resource.text("hostname")) is not None
@@ -103,11 +105,11 @@ def has_etcd(resource: Resource) -> bool:
 
 
 def known(value: Any) -> bool:
-    """Whether a value is there, and a preview can tell it."""
+    """Whether a value exists and is known in a preview."""
     return value is not None and value is not UNKNOWN
 
 
 def is_formed(before: Iterable[Resource]) -> bool:
-    """Whether what a stack holds is a cluster: the gate has passed behind which its etcd has data. Until then control
-    plane machines are made anew when what they boot changes."""
+    """Whether the stack has a cluster with data in etcd: then the gate bootstrap-complete has passed. Before that,
+    control plane machines may be replaced when what they boot changes."""
     return any(each.type == GATE and each.text("kind") == "bootstrap-complete" for each in before)

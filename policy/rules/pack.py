@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are documented."""
+"""All rules, in the order of the documentation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RULES = (
 
 
 def serve() -> None:
-    """Serve the engine that started this process."""
+    """Serves the engine that started this process."""
     from . import library
 
     library.serve(NAME, RULES)

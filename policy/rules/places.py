@@ -1,4 +1,4 @@
-"""Where machines may be."""
+"""Rule: in which metros and facilities machines may be ordered."""
 
 from __future__ import annotations
 

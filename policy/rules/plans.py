@@ -1,4 +1,4 @@
-"""What machines may be."""
+"""Rule: which plans machines may have."""
 
 from __future__ import annotations
 

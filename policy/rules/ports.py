@@ -1,4 +1,4 @@
-"""Ports that a firewall has to let through, and who may reach those that hand out secrets."""
+"""Rule: which ports are used, and which networks can reach the machine config server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     networks: list[str] = []
     if resource.type == _GATE and resource.text("kind") == "machine-config-access":
         networks = strings(mapping(resource.properties.get("spec")).get("networks"))
-    elif resource.type == STACK:  # a preview may not know all of the gate's
+    elif resource.type == STACK:  # a preview may not know all networks of the gate
         section = mapping(_parsed(given.configuration.get("metal-ipi:machineConfigServer")))
         networks = strings(section.get("allowedNetworks"))
     yield from _too_wide(networks, int(RULE.parameter(given, "widest")))

@@ -1,4 +1,4 @@
-"""What must be protected from being deleted by mistake."""
+"""Rule: which resources must be protected from deletion by mistake."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
 
 
 def _may_be_ordered_again(resource: Resource, given: Given) -> bool:
-    """Whether an earlier run began, and there is no cluster yet. Asked when the machine is declared: the run may end
-    with a cluster."""
+    """Whether an earlier run has begun, and there is no cluster yet. Checked when the machine is declared, as the same
+    run may create the cluster."""
     if resource.type != DEVICE:
         return False
     before = given.before()

@@ -1,4 +1,4 @@
-"""How many machines with a member of etcd, control plane machines and arbiters, a change may take away."""
+"""Rule: how many machines with a member of etcd (control plane machines and arbiters) a change may remove."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .base import Found, Given, Resource, Rule, mapping, strings
 from .machines import DEVICE, ETCD, INSTALLATION, IRONIC, REDFISH, has_etcd, is_formed
 
 _IDENTITY = {DEVICE: "created", REDFISH: "machineId", IRONIC: "machineId"}
-"""Outputs that another machine has others of, and that no update changes."""
+"""The output of each resource type that identifies the machine: updates never change it, and another machine has
+another value."""
 
 
 def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
@@ -43,12 +44,12 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
 
 
 def _machine(resource: Resource) -> tuple[str, str, object]:
-    """What stays as long as it is the same machine. Its URN may not: a resource can get another parent, by an alias."""
+    """Identifies a machine. The URN does not: a resource can get another parent by an alias."""
     return resource.type, resource.name, resource.properties.get(_IDENTITY[resource.type])
 
 
 def _is_other(old: Resource, after: dict[str, Resource]) -> bool:
-    """Whether a machine that stays is to run something else."""
+    """Whether a machine that stays is to be installed with something else."""
     new = after.get(old.urn)
     return new is not None and new.properties.get("generation") != old.properties.get("generation")
 

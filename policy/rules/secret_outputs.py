@@ -1,4 +1,4 @@
-"""Secrets are marked as secret where the stack hands them out."""
+"""Rule: secret outputs of the stack are marked as secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are marked as secret: in the stack's configuration, and where resources take them."""
+"""Rule: secrets are marked as secret, in the stack's configuration and in the inputs of resources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = re.compile(
     r"|hostKeySeed|kubeconfig|kubeadminPassword|md5",
     re.IGNORECASE,
 )
-"""Names of what is secret wherever it stands."""
+"""Names of properties that are always secret."""
 
 
 def _check(resource: Resource, given: Given) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _of_the_configuration(given: Given) -> Iterator[str]:
 
 
 def _clear(value: Any) -> Iterator[tuple[str, str]]:
-    """The secrets in a value that are not marked, and no placeholders."""
+    """Yields the secrets in a value that are not marked as secret, without placeholders."""
     for path, name, found in walk(value):
         if isinstance(found, SecretText) or not isinstance(found, str) or found in {"", REHEARSAL}:
             continue

@@ -1,4 +1,4 @@
-"""What the spot market may give."""
+"""Rule: which machines may come from the spot market."""
 
 from __future__ import annotations
 

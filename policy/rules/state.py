@@ -1,4 +1,4 @@
-"""What the stack holds before a change, asked of the engine: a pack is shown only what will be."""
+"""Reads the state of the stack before a change from the engine, which shows a policy pack only the future resources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 60
 
 
 class NoState(RuntimeError):
-    """The engine did not tell; the message says why."""
+    """The engine did not return the state; the message says why."""
 
 
 def resources_before(after: Sequence[Resource]) -> list[Resource]:
@@ -25,12 +25,12 @@ def resources_before(after: Sequence[Resource]) -> list[Resource]:
         raise NoState(f"the resources belong to {len(stacks)} stacks")
     stack, project = stacks.pop()
     organization = os.environ.get("PULUMI_ORGANIZATION")
-    # Without its project and organization a stack of that name is one of the project around this pack.
+    # A bare stack name would mean a stack of the project that contains this pack.
     return parse(_exported(f"{organization}/{project}/{stack}" if organization else stack))
 
 
 def parse(document: str) -> list[Resource]:
-    """The same from what `pulumi stack export` prints; a resource that is being deleted is not there any more."""
+    """Parses the output of `pulumi stack export`. Resources that are being deleted are left out."""
     deployment = mapping(mapping(json.loads(document)).get("deployment"))
     found: list[dict[str, Any]] = [mapping(each) for each in deployment.get("resources") or []]
     return [
@@ -60,7 +60,8 @@ def _exported(stack: str) -> str:
 
 
 def _engine_directory() -> Path | None:
-    """Where the engine, or its language host, runs; a pack runs in its own folder, where `file://./state` is not."""
+    """The working directory of the engine, or of its language host. The pack runs in its own folder, where a backend
+    URL like `file://./state` would be wrong."""
     try:
         return Path(f"/proc/{os.getppid()}/cwd").resolve(strict=True)
     except OSError:

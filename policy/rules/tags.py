@@ -1,4 +1,4 @@
-"""How what is ordered must be marked."""
+"""Rule: which tags ordered resources must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machines are given where everybody who reaches the metadata service can read it."""
+"""Rule: what machines get as userdata, which everybody who reaches the metadata service can read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
 
 
 def problems(data: str, most: int) -> list[str]:
-    """What is wrong with a machine's userdata; the data themselves are never repeated."""
+    """The problems of a machine's userdata. The messages never repeat the data."""
     size = len(data.encode())
     found: list[str] = []
     if size > most:
@@ -67,7 +67,7 @@ def _ignition(data: str) -> dict[str, Any] | None:
 
 
 def _decoded(url: Any) -> bytes:
-    """What a data URL holds, decompressed where it is compressed; nothing of any other URL."""
+    """The content of a data URL, decompressed if necessary; empty for any other URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return b""
     head, _, body = url.partition(",")

@@ -1,4 +1,4 @@
-"""Where artifacts are kept: one protocol, an SFTP host or an S3 bucket behind it."""
+"""The stores of artifacts: one interface, with an SFTP host or an S3 bucket behind it."""
 
 from __future__ import annotations
 
@@ -10,47 +10,51 @@ from metal_ipi.provider.configuration import ArtifactSettings, S3ArtifactSetting
 from metal_ipi.provider.errors import RemoteError
 
 _TIMEOUT = 60
-"""How long a store may be tried again, in seconds."""
+"""How long an operation on a store is retried, in seconds."""
 _T = TypeVar("_T")
 
 
 class ArtifactStore(Protocol):
-    """Files in one-level directories whose names cannot be guessed nor listed."""
+    """Files in one-level directories, whose names machines can neither guess nor list."""
 
     async def put(self, directory: str, files: Mapping[str, bytes], *, listed: bool = False) -> None:
-        """Writes files, each one atomically: a reader sees the old or the new content. Makes the directory, which
-        nobody else may list unless it is `listed`."""
+        """Write files, each one atomically: a reader sees the old or the new content. Creates the directory; machines
+        can list it only if it is `listed`."""
         ...
 
     async def receive(self, directory: str, name: str, parts: AsyncIterator[bytes], *, writer: str) -> None:
-        """Writes a large file from its parts, which are never all in memory. An error that `parts` raises is raised,
-        and nothing of the file is there then, or what was there before. Two that write the same file at once are
-        told apart by `writer`, a file name of their own: what is half written goes when that file is deleted."""
+        """Write a large file from its parts, without holding all of it in memory.
+
+        An error of `parts` is raised again; then the file is unchanged, or still missing. `writer` is a file name that
+        is unique to the writer, so that two can write the same file at once. An incomplete upload is removed when the
+        file `writer` is deleted.
+        """
         ...
 
     async def read(self, directory: str, name: str) -> bytes:
-        """A small file. Raises RemoteError where there is none."""
+        """Read a small file. Raises RemoteError if there is none."""
         ...
 
     async def sizes(self, directory: str, names: Sequence[str]) -> dict[str, int]:
-        """How many bytes the files have that are there."""
+        """The sizes in bytes of those files that exist."""
         ...
 
     async def hashes(self, directory: str, names: Sequence[str]) -> dict[str, str]:
-        """`sha512-<hex>` of the files that are there."""
+        """`sha512-<hex>` of those files that exist."""
         ...
 
     async def names(self, directory: str) -> list[str]:
-        """The files of a directory; none where there is no such directory. Machines cannot list, its owner can."""
+        """The files of a directory; empty if there is no such directory. Only the owner of the store can list, not
+        machines."""
         ...
 
     async def delete(self, directory: str, names: Sequence[str]) -> None:
-        """Deletes files, and the directory when it is empty then. Finding nothing is fine."""
+        """Delete files, and the directory if it is empty then. Missing files are no error."""
         ...
 
 
 def open_store(settings: ArtifactSettings) -> ArtifactStore:
-    """The store of a configuration; contacts nothing yet."""
+    """The store of a configuration; does not connect yet."""
     if isinstance(settings, S3ArtifactSettings):
         from metal_ipi.provider.artifact_stores.s3 import S3Store
 
@@ -66,7 +70,7 @@ async def persistently(
     *,
     timeout: float = _TIMEOUT,
 ) -> _T:
-    """What `work` answers, which may be done twice; tries again what may pass by itself, and tells why."""
+    """Run `work`, which must be safe to repeat, and return its result. Retries transient errors and reports them."""
     backoff = Backoff(timeout=timeout)
     while True:
         try:

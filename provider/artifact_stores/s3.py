@@ -1,4 +1,5 @@
-"""Artifacts in an S3 bucket. Its policy must let machines read objects they know the name of, and list nothing."""
+"""Artifacts in an S3 bucket. Its policy must let machines read objects whose keys they know, and must not let them
+list."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ _T = TypeVar("_T")
 
 
 class _Source:
-    """Parts of an event loop's, as a file that another thread reads."""
+    """A file object that another thread reads; its content comes from an asynchronous iterator of the event loop."""
 
     def __init__(self, parts: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> None:
         self._parts, self._loop = parts, loop
         self._rest = b""
 
     def read(self, size: int = -1) -> bytes:
-        """`size` bytes, fewer only at the end."""
+        """Read `size` bytes; fewer only at the end."""
         found = [self._rest]
         length = len(self._rest)
         while size < 0 or length < size:
@@ -38,7 +39,7 @@ class _Source:
 
 
 class S3Store:
-    """See `ArtifactStore`. Writing an object is atomic; directories do not exist, only keys."""
+    """See `ArtifactStore`. Writing an object is atomic; directories are only prefixes of keys."""
 
     def __init__(self, settings: S3ArtifactSettings) -> None:
         self._settings = settings
@@ -51,7 +52,7 @@ class S3Store:
         await self._with_client(work)
 
     async def receive(self, directory: str, name: str, parts: AsyncIterator[bytes], *, writer: str) -> None:
-        """An object is there when its last part was taken: who reads an error out of `parts` never gets so far."""
+        """S3 creates the object only after its last part, so an error in `parts` leaves no incomplete object."""
         source, key = _Source(parts, asyncio.get_running_loop()), self._key(directory, name)
 
         def work(client: Any) -> None:
@@ -109,7 +110,7 @@ class S3Store:
         return "/".join(part for part in (self._settings.prefix, directory, name) if part)
 
     async def _with_client(self, work: Callable[[Any], _T]) -> _T:
-        """What is made of a client, in a thread; its errors are worded for people."""
+        """Run `work` with a client, in a thread. Raises RemoteError."""
         return await asyncio.to_thread(self._work, work)
 
     def _work(self, work: Callable[[Any], _T]) -> _T:

@@ -1,4 +1,4 @@
-"""Artifacts on a host reached over SFTP, whose web server reads them. The host key is pinned."""
+"""Artifacts on a host reached over SFTP, from which a web server serves them. The host key is pinned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metal_ipi.provider.configuration import SshArtifactSettings
 from metal_ipi.provider.errors import ProviderError, RemoteError
 
 _DIRECTORY_MODE = 0o711
-"""The web server may open files it knows the name of, and list nothing."""
+"""The web server may open files whose names it knows, but not list the directory."""
 _FILE_MODE = 0o644
 _TIMEOUT = 30
 
@@ -97,7 +97,7 @@ class SshStore:
                 for leftover in (f"{path}/{name}", f"{path}/.{name}.part"):
                     with contextlib.suppress(asyncssh.SFTPNoSuchFile):
                         await sftp.remove(leftover)
-            # A directory that still holds files of a later run, or is gone already, is left alone.
+            # A directory that has files of a later run, or that is gone already, is left alone.
             with contextlib.suppress(asyncssh.SFTPNoSuchFile, asyncssh.SFTPDirNotEmpty, asyncssh.SFTPFailure):
                 await sftp.rmdir(path)
 

@@ -1,6 +1,6 @@
-"""Orders and prices → what is paid per hour and per month. Pure functions from data to data.
+"""Orders and prices → cost per hour and per month. Pure functions.
 
-Money is rounded only where it is shown. A month has 730 hours, as Metal's own estimates count.
+Money is rounded only for display. A month has 730 hours, as in Metal's own estimates.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ _DIGITS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One kind of thing that is paid for."""
+    """One line of the bill."""
 
     what: str
-    """For people: `3 control-plane machines`."""
+    """A description for people: `3 control-plane machines`."""
     kind: str
     """`machine`, `spot`, `reserved`, `address` or `gateway`."""
     plan: str
-    """The plan; of addresses `public_ipv4`, of gateways `gateway`."""
+    """The plan; for addresses `public_ipv4`, for gateways `gateway`."""
     count: int
     each: float | None
-    """USD per hour for one; None: not known."""
+    """USD per hour for one item. None: unknown."""
     lasting: bool = True
-    """False: only while the cluster is installed."""
+    """False: paid only while the cluster is installed."""
     at_most: float | None = None
-    """USD per hour for one at most, of the spot market; None: `each` is what is paid."""
+    """The highest price on the spot market, in USD per hour for one item. None: the price is fixed."""
     note: str = ""
 
     @property
     def hourly(self) -> float | None:
-        """USD per hour for all."""
+        """USD per hour for all items."""
         return None if self.each is None else self.each * self.count
 
 
 def lines(orders: Orders, prices: PriceList) -> list[Line]:
-    """What is paid for, one line per order, and one for the subnets of its machines."""
+    """The lines: one for each order, and one for the subnets of each order's machines."""
     return [
         *(_machines(order, prices) for order in orders.machines if order.count),
         *(_subnets(order, prices) for order in orders.machines if order.count and order.further_addresses),
@@ -96,7 +96,7 @@ def _priced(each: float | None) -> dict[str, Any]:
 
 
 def summary(found: list[Line], prices: PriceList) -> dict[str, Any]:
-    """The stack's output `cost`. What is not known is listed, and in no total."""
+    """The stack's output `cost`. Unknown prices are listed, and not part of totals."""
     lasting = [line for line in found if line.lasting]
     hourly = _total(lasting)
     at_most = sum((line.at_most or line.each or 0) * line.count for line in lasting)

@@ -1,7 +1,7 @@
-"""The function `metal-ipi:index:cost`: what a stack's orders cost, as a stack's output tells it.
+"""The function `metal-ipi:index:cost`: the cost of a stack's orders, for the stack's output.
 
-It is asked by every preview and every `up`, so it never fails for want of a price list: then the cost is said to be
-unknown, and why.
+Every preview and every `up` calls it. So a missing price list is no error: then the cost is reported as unknown, with
+the reason.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from metal_ipi.provider.resource import Values
 
 TOKEN = "metal-ipi:index:cost"  # noqa: S105 - a function's token
 _TIMEOUT, _PATIENCE = 25, 10
-"""How long the API may be asked again, and one answer waited for, in seconds: a preview waits for it."""
+"""Total time for retries, and timeout of one answer, in seconds. They are short, because previews wait for them."""
 
 
 class CostArgs(Inputs):
-    """What is asked."""
+    """The function's arguments."""
 
     orders: Orders
     """What is ordered."""
     prices: Annotated[dict[str, Any], LEFT_OUT] = default({})
-    """A document of prices, in place of the platform's list."""
+    """A price document that replaces the platform's price list."""
     source: str | None = None
-    """Where that comes from."""
+    """The source of the price document."""
 
 
 def check(inputs: Values) -> list[Problem]:
@@ -40,7 +40,7 @@ def check(inputs: Values) -> list[Problem]:
 
 
 async def cost(settings: Settings, inputs: Values) -> dict[str, Any]:
-    """`inputs`: the orders; and `prices`, a document of them, with its `source`, in place of the API's list."""
+    """The function. `inputs`: the orders; and optionally `prices`, a price document, with its `source`."""
     given = CostArgs.read(inputs)
     ordered = given.orders
     if given.prices:
@@ -57,5 +57,5 @@ def _told(ordered: Orders, known: PriceList) -> dict[str, Any]:
 
 
 def unknown(why: str) -> dict[str, Any]:
-    """The answer without a price list."""
+    """The result without a price list."""
     return {"unknown": ["everything"], "source": why, "lines": []}

@@ -1,4 +1,4 @@
-"""The price list: what the Metal API says of plans and of the spot market, or a file in the same words.
+"""The price list: plans and spot market prices from the Metal API, or from a file in the same format.
 
 A price that is not in the list is None, never 0. Fields: the API's reference (plans, market/spot/prices).
 """
@@ -20,22 +20,22 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PriceList:
-    """Prices in USD per hour, for one place."""
+    """Prices in USD per hour, for one location."""
 
     source: str
-    """Where they are from, for people."""
+    """The source, for people."""
     plans: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By slug, of machines on demand; the place's own price where it has one."""
+    """Prices of machines on demand, by the plan's slug; the location's own price if it has one."""
     spot: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By slug, on the spot market at the moment; the lowest of the facilities that are named."""
+    """Current prices on the spot market, by the plan's slug; the lowest of the configured facilities."""
     address: float | None = None
-    """Of a public IPv4 address. The API has no price of them, a file may."""
+    """The price of a public IPv4 address. The API does not have it, but a file may."""
     gateway: float | None = None
-    """Of a VLAN's gateway; the same."""
+    """The price of a VLAN's gateway. The API does not have it, but a file may."""
 
 
 async def asked(client: MetalClient, orders: Orders) -> PriceList:
-    """The API's list. Raises RemoteError when it cannot be had."""
+    """Fetch the API's price list. Raises RemoteError."""
     plans, metros, facilities = await asyncio.gather(
         client.listed("/plans", "plans"),
         client.listed("/locations/metros", "metros"),
@@ -51,8 +51,8 @@ async def asked(client: MetalClient, orders: Orders) -> PriceList:
 
 
 def of_document(document: Document, orders: Orders, source: str) -> PriceList:
-    """The same of a file: what the API answers to GET /plans, with "spot_market_prices" (as it answers that),
-    "address_hour" and "gateway_hour" where they are known."""
+    """The price list of a file: the API's answer to GET /plans, with optional "spot_market_prices" (in the API's
+    format), "address_hour" and "gateway_hour"."""
     places = (orders.metro,) if orders.metro is not None else orders.facilities
     spot = {order.plan: market.of_answer(document, places, order.plan) for order in orders.machines}
     return PriceList(
@@ -65,13 +65,14 @@ def of_document(document: Document, orders: Orders, source: str) -> PriceList:
 
 
 def _of_plans(plans: list[Document], orders: Orders, codes: Mapping[str, str]) -> dict[str, float]:
-    """`codes`: the code of each metro and facility, by id."""
+    """Prices by the plan's slug. `codes`: the code of each metro and facility, by id."""
     found = {str(plan["slug"]): _of_plan(plan, orders, codes) for plan in plans}
     return {slug: price for slug, price in found.items() if price is not None}
 
 
 def _of_plan(plan: Document, orders: Orders, codes: Mapping[str, str]) -> float | None:
-    """The metro's own price, or the first facility's, where they differ from the plan's."""
+    """A plan's price: the metro's, or the first facility's with a price of its own; otherwise the plan's general
+    price."""
     member, places = (
         ("available_in_metros", [orders.metro]) if orders.metro is not None else ("available_in", orders.facilities)
     )

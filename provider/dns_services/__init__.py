@@ -1,13 +1,13 @@
-"""Where zones are kept: one interface to every DNS service.
+"""DNS services: one interface for all services that keep zones.
 
-rfc2136        servers that take signed updates: a batch is one message, atomic (RFC 2136)
+rfc2136        servers with signed dynamic updates: a batch is one message, atomic (RFC 2136)
 route53        AWS: a batch is one change batch, atomic
-lexicon        whatever dns-lexicon knows, Cloudflare among it: one record after the other
-authorities    asks a zone's authoritative servers what they answer
-opening        makes the keeper of a zone from settings
+lexicon        all services of dns-lexicon, such as Cloudflare: one record after the other
+authorities    asks a zone's authoritative servers
+opening        makes the service of a zone from settings
 
-A service is told what to change in a safe order: markers of ownership first, then what is added, then what is removed,
-then markers that are not needed any more. One that is killed in between leaves nothing that nobody claims.
+Changes are given to a service in a safe order: markers of ownership first, then additions, then removals, then markers
+that are no longer needed. So a killed run leaves no value without a marker.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Protocol
 from metal_ipi.provider.errors import RemoteError
 
 Key = tuple[str, str]
-"""Name and type: what identifies a set. Names are without trailing dot, in lower case."""
+"""(name, type) of a record set. Names are without a trailing dot, in lower case."""
 Found = Mapping[Key, Mapping[str, int]]
-"""Sets that are there: each value, in its canonical spelling, with its TTL in seconds. Absent sets are left out."""
+"""Existing record sets: each value, in canonical form, with its TTL in seconds. Missing sets are left out."""
 
 
 class Throttled(RemoteError):
-    """The service wants to be left alone for a while: `retry_after` seconds, 0 when it did not say how long."""
+    """The service throttles: it asks for `retry_after` seconds without requests, 0 if it does not say how long."""
 
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message, passing=True)
@@ -35,7 +35,7 @@ class Throttled(RemoteError):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSet:
-    """Values of one name and type, in their canonical spelling."""
+    """The values of one name and type, in canonical form."""
 
     name: str
     type: str
@@ -43,13 +43,13 @@ class RecordSet:
 
     @property
     def key(self) -> Key:
-        """What identifies the set."""
+        """Name and type of the set."""
         return (self.name, self.type)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One value to be added (or given another TTL), or to be removed."""
+    """One value to add (or to give another TTL), or to remove."""
 
     key: Key
     value: str
@@ -57,35 +57,38 @@ class Change:
 
 
 class DnsService(Protocol):
-    """The keeper of one zone."""
+    """The service that keeps one zone."""
 
     @property
     def where(self) -> str:
-        """The service, as messages name it."""
+        """The service's name in messages."""
         ...
 
     async def read(self, keys: Iterable[Key]) -> Found:
-        """What is there now: the sets asked for, and CNAMEs of the same names."""
+        """Read the existing sets, and CNAMEs of the same names."""
         ...
 
     async def change(self, changes: Sequence[Change], ttl: int, now: Found) -> None:
-        """Makes the changes, in their order where it is not atomic. `now` is what was just read of these sets.
+        """Make the changes, one by one in this order if the service is not atomic. `now` is what was just read of these
+        sets.
 
-        Values that are there, or gone, already are fine. Raises RemoteError; the caller reads again and repeats.
+        Values that exist, or are gone, already are no error. Raises RemoteError; the caller reads again and repeats.
         """
         ...
 
     async def prove_writable(self, name: str) -> None:
-        """Raises RemoteError unless the zone can be changed; leaves nothing. `name`, of the zone, is nobody's."""
+        """Raise RemoteError if the zone cannot be changed. Changes nothing in the end. `name` is an unused name in the
+        zone."""
         ...
 
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
-        """What is seen of the sets, by each server that answers for the zone: its name, and what it holds."""
+        """The sets as each server of the zone has them: (server's name, sets)."""
         ...
 
 
 def canonical(type_: str, value: str) -> str:
-    """One spelling per value, so that ours and the server's compare: `Host.` and `host` are the same name."""
+    """The canonical form of a value, in which ours and the server's can be compared: `Host.` and `host` are the same
+    name."""
     if type_ in ("PTR", "CNAME", "NS"):
         return value.rstrip(".").lower()
     if type_ == "AAAA":
@@ -94,7 +97,7 @@ def canonical(type_: str, value: str) -> str:
 
 
 def spelled(type_: str, value: str) -> str:
-    """The value as zone files spell it."""
+    """The value in the syntax of zone files."""
     if type_ in ("PTR", "CNAME", "NS"):
         return value + "."
     return f'"{value}"' if type_ == "TXT" else value

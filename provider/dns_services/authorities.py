@@ -1,4 +1,4 @@
-"""Asks authoritative servers, one by one: what a resolver may get to hear is what the slowest of them says."""
+"""Asks authoritative servers one by one, because each of them may answer resolvers, the slowest included."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Server:
 
 
 async def ask(server: Server, name: str, type_: str, *, referral: bool = False) -> dict[Key, dict[str, int]]:
-    """The server's own answer, CNAMEs and all; a referral's NS set too, where one is wanted.
+    """The server's authoritative answer, with CNAMEs; with `referral`, also NS records of a referral.
 
-    Raises RemoteError when it does not answer (passing), or is no authority for the name.
+    Raises RemoteError if it does not answer (transient), or is not an authority for the name.
     """
     import dns.asyncquery
     import dns.exception
@@ -61,7 +61,7 @@ async def ask(server: Server, name: str, type_: str, *, referral: bool = False) 
 
 
 async def ask_all(server: Server, keys: Iterable[Key]) -> dict[Key, dict[str, int]]:
-    """The server's answers for many sets."""
+    """The server's answers for several sets."""
     limit = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
 
     async def one(key: Key) -> dict[Key, dict[str, int]]:
@@ -75,13 +75,13 @@ async def ask_all(server: Server, keys: Iterable[Key]) -> dict[Key, dict[str, in
 
 
 async def ask_each(servers: Sequence[Server], keys: Sequence[Key]) -> list[tuple[str, Found]]:
-    """What each of several servers answers for many sets."""
+    """The answers of several servers: (server's name, sets)."""
     answers = await asyncio.gather(*(ask_all(server, keys) for server in servers))
     return [(str(server), found) for server, found in zip(servers, answers, strict=True)]
 
 
 async def servers_of(zone: str, primary: Server | None = None) -> list[Server]:
-    """The servers in the zone's NS set: as its primary tells, or as this machine's resolver does."""
+    """The servers in the zone's NS records, as its primary server or this machine's resolver has them."""
     if primary is None:
         names = await asyncio.to_thread(_resolved_names, zone)
     else:
@@ -112,7 +112,7 @@ def _resolved_names(zone: str) -> list[str]:
 
 
 def address_of(host: str) -> str:
-    """An address of a host, IPv4 where it has one."""
+    """An address of a host; IPv4 if it has one."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:

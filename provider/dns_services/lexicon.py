@@ -1,7 +1,7 @@
-"""Any service that dns-lexicon knows, Cloudflare among them: one record after the other, each change idempotent.
+"""All services of dns-lexicon, such as Cloudflare: one record after the other; each change can be repeated.
 
-Sets are read by listing all records of a type: services that can filter by name take one call per name, and throttle.
-Lexicon's providers do their own HTTP, some without a time limit; a call that does not come back is given up here.
+Sets are read by listing all records of a type: filtering by name would take one call for each name, and services
+throttle. Lexicon's providers do their own HTTP, some without a timeout; here a call is abandoned after 120 s.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from metal_ipi.provider.web import retry_after
 
 _CALL_TIMEOUT = 120.0
 _QUOTES_TEXT = frozenset({"cloudflare"})
-"""Services that want the text of a TXT record in quotation marks; lexicon adds them for the others."""
+"""Services that need quotation marks around the text of a TXT record; for the others lexicon adds them."""
 _SERVER_ERROR = 500
 _PROBE_TTL = 300
-"""As services take it: some have a lower limit of 120."""
+"""The TTL of the test record; some services have a minimum of 120."""
 _CREDENTIAL_CODES = (": 6003 ", ": 6111 ")
-"""Cloudflare's for a token that is none, which it answers with 400."""
+"""Cloudflare's error codes for an invalid token, which come with HTTP 400."""
 Result = TypeVar("Result")
 
 
@@ -44,7 +44,7 @@ class LexiconService:
     async def read(self, keys: Iterable[Key]) -> Found:
         wanted = set(keys)
         kinds = sorted({kind for _, kind in wanted if kind != "TXT"} | ({"CNAME"} if wanted else set[str]()))
-        # Markers last: a value that is seen was claimed before it was added, so its marker is seen too.
+        # Markers last: a marker is added before its value, so the marker of each value that was read is seen too.
         kinds += ["TXT"] if any(kind == "TXT" for _, kind in wanted) else []
         names = {name for name, _ in wanted}
         found: dict[Key, dict[str, int]] = {}
@@ -79,7 +79,7 @@ class LexiconService:
             raise RemoteError(f"{self.where} did not take {name} {kind} {change.value}, and does not say why")
 
     async def _remove(self, change: Change) -> None:
-        """By its id where the service has one: that is the very record that was read, whatever its spelling."""
+        """Remove the record by its id if the service has ids: then exactly the record that was read."""
 
         def work(provider: Any) -> bool:
             return all(provider.delete_record(record["id"]) for record in self._records(provider, change))
@@ -107,7 +107,7 @@ class LexiconService:
         return spelled(kind, value).rstrip(".") if self._settings.name in _QUOTES_TEXT else spelled(kind, value)
 
     async def prove_writable(self, name: str) -> None:
-        """There is no way to ask but to write: a value is added, and removed at once."""
+        """The only way to find out is to write: add a value, and remove it again."""
         value = Change(key=(name, "TXT"), value="metal-ipi")
         await self._add(value, _PROBE_TTL)
         await self._remove(replace(value, remove=True))
@@ -118,7 +118,7 @@ class LexiconService:
         return await ask_each(await servers_of(self._zone), keys)
 
     async def _call(self, work: Callable[[Any], Result], ttl: int = 0) -> Result:
-        """Does it with the service's provider, for which TTLs are configuration."""
+        """Run `work` with the service's provider; its TTL is part of the provider's configuration."""
         try:
             return await asyncio.wait_for(asyncio.to_thread(self._told, work, ttl), _CALL_TIMEOUT)
         except TimeoutError:
@@ -142,7 +142,7 @@ class LexiconService:
             ) from None
         except ProviderError:
             raise
-        except Exception as error:  # lexicon's providers raise plain Exception, and trip over answers that are odd
+        except Exception as error:  # lexicon's providers raise plain Exception, and fail on unexpected answers
             message = f"{self.where} gave an answer that dns-lexicon cannot use: {type(error).__name__}: {error}"
             raise RemoteError(message) from error
 
@@ -174,7 +174,7 @@ class LexiconService:
 
 
 def provider_class(name: str) -> Any:
-    """lexicon's class for a service; refuses names it does not have, and what it lacks packages for."""
+    """lexicon's class for a service. Raises InvalidInputs for an unknown name, and if packages are missing."""
     available = lexicon_services.services()
     if name not in available:
         raise InvalidInputs(f"dns-lexicon knows no service {name}; see dns.service")
@@ -184,7 +184,7 @@ def provider_class(name: str) -> Any:
 
 
 def _said(response: Any) -> str:
-    """The service's own words, where they are JSON as Cloudflare gives it; never a whole page."""
+    """The service's error message, if it is JSON in Cloudflare's format; never a whole page."""
     try:
         errors = response.json()["errors"]
         return ": " + "; ".join(f"{error['code']} {error['message']}" for error in errors)

@@ -1,4 +1,4 @@
-"""Which service keeps a zone. Each is imported when a zone of it is: the plug-in starts without their libraries."""
+"""Chooses the service of a zone. Each is imported when it is used: the plugin starts without their libraries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from metal_ipi.provider.dns_settings import DnsSettings, Rfc2136Settings, Route5
 
 
 def open_service(settings: DnsSettings, zone: str) -> DnsService:
-    """The keeper of a zone; contacts nobody yet."""
+    """The service of a zone; does not connect yet."""
     if isinstance(settings, Rfc2136Settings):
         from metal_ipi.provider.dns_services.rfc2136 import Rfc2136Service
 

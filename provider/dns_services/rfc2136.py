@@ -1,6 +1,6 @@
-"""Servers that take RFC 2136 updates, with dnspython.
+"""Servers with RFC 2136 dynamic updates, through dnspython.
 
-A batch of changes travels as one message, which the server applies wholly or not at all (RFC 2136, section 3).
+A batch of changes is one message, which the server applies as a whole or not at all (RFC 2136, section 3).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the plugin starts without dnspython
     from dns.update import UpdateMessage
 
 _CHANGES_PER_MESSAGE = 200
-"""Keeps an update below the 64 KiB a DNS message over TCP may have."""
+"""Keeps an update below 64 KiB, the limit of a DNS message over TCP."""
 _ANSWER_TIMEOUT = 10.0
 _PROBE_TTL = 60
 
@@ -56,7 +56,8 @@ class Rfc2136Service:
         return {key: values for key, values in found.items() if key not in unreal}
 
     def _stands(self, key: Key) -> bool:
-        """Whether a set is in the zone, not made up from a wildcard: an update that only asks (RFC 2136, 2.4.1)."""
+        """Whether a set is in the zone, or synthesised from a wildcard: an update with only a prerequisite (RFC 2136,
+        2.4.1)."""
         question = self._message()
         question.present(key[0] + ".", key[1])
         code = self._send(question)
@@ -87,7 +88,7 @@ class Rfc2136Service:
                 raise _refused(self.where, self._zone, code)
 
     def _message(self) -> UpdateMessage:
-        """An update of the zone without content, to be signed with the settings' key."""
+        """An empty update of the zone, signed with the settings' key."""
         import dns.tsigkeyring
         import dns.update
 
@@ -96,7 +97,7 @@ class Rfc2136Service:
         return dns.update.UpdateMessage(self._zone, keyring=keyring)
 
     def _send(self, message: UpdateMessage) -> str:
-        """The code of the server's answer, by its name."""
+        """Send the message; returns the name of the response code. Raises RemoteError."""
         import dns.exception
         import dns.query
         import dns.rcode
@@ -114,7 +115,7 @@ class Rfc2136Service:
             raise _refused(self.where, self._zone, _reason(error)) from None
 
     async def prove_writable(self, name: str) -> None:
-        """One message that adds a value and removes it again: what it leaves is what there was, its serial too."""
+        """One message that adds a value and removes it again: the zone and its serial stay the same."""
         nothing = Change(key=(name, "TXT"), value="metal-ipi")
         await self.change([nothing, replace(nothing, remove=True)], _PROBE_TTL, {})
 
@@ -146,7 +147,7 @@ _REMEDIES = {
 
 
 def _apply(message: UpdateMessage, change: Change, ttl: int) -> None:
-    """Put one change into a message."""
+    """Add one change to a message."""
     name, kind = change.key
     content = spelled(kind, change.value)
     if change.remove:
@@ -156,9 +157,9 @@ def _apply(message: UpdateMessage, change: Change, ttl: int) -> None:
 
 
 def _renew(message: UpdateMessage, key: Key, values: Iterable[str], ttl: int) -> None:
-    """Give a set another TTL, which all its values share: Knot keeps the old one while any of them stands.
+    """Give a set another TTL, which all its values share: Knot keeps the old TTL as long as one value stays.
 
-    All are taken away and added anew, within one message; only if they are still those that were read.
+    All values are deleted and added again in one message, on the condition that they are still those that were read.
     """
     name, kind = key[0] + ".", key[1]
     data = [spelled(kind, value) for value in sorted(values)]

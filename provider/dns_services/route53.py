@@ -1,9 +1,9 @@
-"""AWS Route 53, through boto3: each batch of changes is applied wholly or not at all.
+"""AWS Route 53, through boto3: each batch of changes is applied as a whole or not at all.
 
-Not through dns-lexicon's provider (3.25.2): it reads the whole zone for each record, sends each value on its own, takes
-a refused change for a success, and knows neither endpoints nor session tokens. Here a set is replaced by deleting it
-exactly as it was read and creating it anew, in one batch: where somebody else changed it meanwhile, Route 53 refuses
-the whole batch, and it is read again.
+Not through dns-lexicon's provider (3.25.2): it reads the whole zone for each record, sends each value separately,
+treats a refused change as a success, and supports neither endpoints nor session tokens. Here a set is replaced in one
+batch: it is deleted exactly as it was read, and created again. If it was changed in between, Route 53 refuses the whole
+batch, and the set is read again.
 
 Sources: Route 53 API reference, ChangeResourceRecordSets (limits of a batch), GetChange (INSYNC: all of Route 53's
 authoritative servers have it).
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_route53.type_defs import ChangeTypeDef, ResourceRecordSetUnionTypeDef
 
 _VALUES_PER_BATCH = 400
-"""A batch may hold 1,000 values and 32,000 characters of them; a replaced value counts twice."""
+"""The limits of a batch are 1,000 values and 32,000 characters; a replaced value counts twice."""
 _THROTTLED = ("Throttling", "ThrottlingException", "PriorRequestNotComplete", "RequestLimitExceeded")
 _CREDENTIALS = {
     "ExpiredToken": "have expired; set dns.sessionToken (and the keys) anew",
@@ -64,7 +64,8 @@ class Route53Service:
             await self._in_sync(change_id)
 
     async def prove_writable(self, name: str) -> None:
-        """Asks for the removal of what is not there: who may change the zone is told so, others that they may not."""
+        """Ask for the removal of a missing record: the answer differs, depending on whether the account may change the
+        zone."""
         import botocore.exceptions
 
         def work() -> None:
@@ -77,11 +78,11 @@ class Route53Service:
         await asyncio.to_thread(self._told, work)
 
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
-        # A change is INSYNC before `change` returns: all of Route 53's servers have it, and need not be asked.
+        # `change` waits for INSYNC, after which all of Route 53's servers have the change; so they need not be asked.
         return [(self.where, await self.read(keys))]
 
     def _told(self, work: Callable[..., Result], *arguments: Any) -> Result:
-        """Does it, with errors worded for people."""
+        """Run `work`, and turn its errors into RemoteError."""
         import botocore.exceptions
 
         try:
@@ -119,7 +120,7 @@ class Route53Service:
                 aws_secret_access_key=settings.secret_access_key,
                 aws_session_token=settings.session_token,
                 endpoint_url=settings.endpoint,
-                # Whether to try again is decided by the caller, who reads first.
+                # The caller decides about retries, because it must read again first.
                 config=Config(connect_timeout=10, read_timeout=30, retries={"total_max_attempts": 1}),
             )
             self._opened = client, self._zone_id(client)
@@ -182,7 +183,7 @@ class Route53Service:
 
 
 def _batches(changes: Sequence[Change], ttl: int, now: Found) -> Iterator[list[ChangeTypeDef]]:
-    """One batch where everything fits into it; else several, each of whole sets: first what is added, then the rest."""
+    """One batch if everything fits. Otherwise several, in the order of the changes."""
     if len(changes) <= _VALUES_PER_BATCH:
         yield _batch(changes, ttl, dict(now))
         return
@@ -192,7 +193,7 @@ def _batches(changes: Sequence[Change], ttl: int, now: Found) -> Iterator[list[C
 
 
 def _batch(changes: Sequence[Change], ttl: int, state: dict[Key, Any]) -> list[ChangeTypeDef]:
-    """The changes of one batch; `state` is what the sets are before it, and afterwards what they are after it."""
+    """The changes of one batch. `state` is the sets before the batch, and is updated to those after it."""
     after: dict[Key, dict[str, int]] = {}
     for change in changes:
         values = after.setdefault(change.key, dict(state.get(change.key, {})))

@@ -1,12 +1,12 @@
-"""address-announced: the control plane serves an address, and the bootstrap machine has let go of it.
+"""address-announced: the control plane serves an address, and the bootstrap machine no longer announces it.
 
-First every node must be able to: with BGP it has the address and a session that is up, with ARP (one node has the
-address at a time) its kube-vip runs. Only then those that are to go are told to let go, while they can still say so to
-their routers, or give back the lease: whoever waits for the others to notice waits for seconds. With ARP, one node must
+First every node must be ready to serve it: with BGP it has the address and an established session; with ARP, where one
+node has the address at a time, its kube-vip runs. Then the nodes in `from` are told to stop announcing, while they can
+still tell their routers, or release the lease; otherwise others would need seconds to notice. With ARP, one node must
 have taken over in the end.
 
-OpenShift's bootstrap machine ends its API server by itself, long before the machine is removed (bootkube.sh).
-It has withdrawn the address by then; its program answers `stop` all the same, and says if it could not let go.
+OpenShift's bootstrap machine ends its API server itself, long before the machine is removed (bootkube.sh). By then it
+has withdrawn the address; its program still accepts `stop`, and reports if it could not withdraw it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _ESTABLISHED = "01"
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """Nodes that had this address before have passed, and who let go of it has done so for good."""
+    """Nodes that passed for the same address and mode are not checked again; nodes that stopped announcing have stopped
+    for good."""
     same = old is not None and all(old.get(key) == spec[key] for key in ("address", "mode"))
     passed = {*_nodes(old, "nodes"), *_nodes(old, "from")} if same and old is not None else set[GateNode]()
     pending = [node for node in _nodes(spec, "nodes") if node not in passed]
@@ -70,7 +71,7 @@ class AddressAnnounced:
     async def _each(
         self, nodes: Sequence[GateNode], ask: Callable[[GateNode], Awaitable[str | None]]
     ) -> dict[str, str]:
-        """Why it is not so, for those nodes where it is not."""
+        """Ask nodes; returns the reason for each node that is not ready."""
 
         async def one(node: GateNode) -> str | None:
             try:
@@ -102,12 +103,12 @@ class AddressAnnounced:
 
 
 def has_address(told: str, address: str) -> bool:
-    """Whether `ip -o address` lists an address."""
+    """Whether the output of `ip -o address` has an address."""
     return f" {address}/32 " in told
 
 
 def not_announced(told: str, address: str) -> str | None:
-    """What is missing in a node's addresses (`ip -o address`) and TCP connections (`/proc/net/tcp`); None: nothing."""
+    """What is missing in a node's addresses (`ip -o address`) and TCP connections (`/proc/net/tcp`). None: nothing."""
     if not has_address(told, address):
         return f"it does not have {address}"
     return None if any(_is_bgp(line) for line in told.splitlines()) else "no BGP session is up"

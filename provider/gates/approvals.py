@@ -1,10 +1,10 @@
-"""Certificate requests of nodes: which of them we approve, and the approval.
+"""Certificate signing requests of nodes: which of them are approved, and the approval.
 
-Blanket approval lets any machine that reaches the API join the cluster. Here a request is approved only if the
-certificate it asks for is the kubelet's of a named node, asked for by the machine config operator's bootstrapper, by a
-bootstrap token or by the node itself, and if a serving certificate names nothing but this node.
+Approving all requests would let any machine that reaches the API join the cluster. Here a request is approved only if
+it is for the kubelet's certificate of a named node; the requester is the machine config operator's bootstrapper, a
+bootstrap token or the node itself; and a serving certificate names only this node.
 
-The bootstrap machine of openshift-install would approve every request (approve-csr.service); it is masked there
+The bootstrap machine of openshift-install would approve every request (approve-csr.service); that unit is masked
 (components/install/bootstrap.py), so this is the only rule.
 """
 
@@ -28,16 +28,16 @@ _SERVING = "kubernetes.io/kubelet-serving"
 
 @dataclass(frozen=True, kw_only=True)
 class Approvals:
-    """What one look at the requests came to."""
+    """The result of one look at the requests."""
 
     others: tuple[str, ...] = ()
-    """Requests that were left alone, and why."""
+    """Requests that were not approved, and why."""
     problems: tuple[str, ...] = ()
-    """What could not be done."""
+    """Errors."""
 
     @property
     def notes(self) -> list[str]:
-        """Both, for people."""
+        """Errors and requests that were not approved, for people."""
         return [*self.problems, *(f"left alone: certificate request {other}" for other in self.others)]
 
 
@@ -45,13 +45,14 @@ class Approver:
     """Approves the requests of named nodes."""
 
     def __init__(self, api: Api, spec: Spec) -> None:
-        """`spec` has the nodes' `names`, and by name the `addresses` that their serving certificates may name."""
+        """`spec` has the nodes' `names`, and `addresses`: for each name, the addresses that its serving certificate may
+        contain."""
         self._api = api
         self._names = frozenset[str](spec.get("names") or ())
         self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
 
     async def look(self) -> Approvals:
-        """One look; whatever is pending of ours is approved."""
+        """Look once, and approve all pending requests of the named nodes."""
         requests = await self._api.get(_REQUESTS)
         if requests.problem:
             # 404: this API server has no such API.
@@ -73,12 +74,12 @@ class Approver:
 
 
 def pending_requests(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Requests that nobody has approved or denied."""
+    """Requests that have been neither approved nor denied."""
     return [item for item in body.get("items") or [] if not conditions_of(item)]
 
 
 def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mapping[str, Sequence[str]]) -> str | None:
-    """Why we do not approve a request; None when it is one of our nodes' own."""
+    """The reason why a request is not approved; None if it is a request of one of our nodes."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -122,7 +123,7 @@ def _alternative_names(csr: Any) -> set[str]:
 
 
 def approved(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request as the approval sub-resource wants it."""
+    """The request as body for the approval subresource."""
     result = copy.deepcopy(dict(request))
     result.setdefault("apiVersion", "certificates.k8s.io/v1")
     result.setdefault("kind", "CertificateSigningRequest")

@@ -1,4 +1,4 @@
-"""Known causes of failed installations, told from what a machine's console or an error says."""
+"""Known causes of failed installations, recognised in a machine's console output or in an error."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A cause and what to do about it."""
+    """A cause, and what to do about it."""
 
     line: str
-    """The line it was told from."""
+    """The line in which it was recognised."""
     what: str
     remedy: str
     fatal: bool
-    """Whether waiting cannot help: the machine has stopped."""
+    """Whether waiting cannot help, because the machine has stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ _IGNITION_RETRIES = re.compile(r"ignition\[\d+\]: GET .*: attempt #\d+")
 
 
 def recognise(text: str) -> Cause | None:
-    """The first known cause in a text; fatal ones go before others."""
+    """The first known cause in a text; fatal ones are preferred."""
     found: list[Cause] = []
     lines = text.replace("\r", "\n").splitlines()
     for known in _KNOWN:

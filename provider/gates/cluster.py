@@ -1,10 +1,10 @@
-"""The gates that ask a cluster's API; they wait for what openshift-install waits for (create.go, waitfor.go).
+"""The gates that ask a cluster's API; they wait for the same as openshift-install (create.go, waitfor.go).
 
 api-answers           an HTTPS URL answers 2xx with a certificate of the cluster's CA
-bootstrap-complete    ConfigMap kube-system/bootstrap says `status: complete`
-nodes-ready           every named node is Ready, and etcd has the members that it is to have
+bootstrap-complete    ConfigMap kube-system/bootstrap has `status: complete`
+nodes-ready           every named node is Ready, and etcd has the expected number of members
 install-complete      ClusterVersion is Available, not Failing and not Progressing
-object-ready          an object has the conditions that are named, of what it says now
+object-ready          an object has the named conditions, for its current generation
 
 While bootstrap or nodes are waited for, the certificate requests of the named nodes are approved, and no others.
 """
@@ -28,7 +28,8 @@ _VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
 
 
 def _once(make: Callable[[Spec], Check]) -> Opener:
-    """What came true stays so: another cluster is waited for only. Other nodes or log directories are no reason."""
+    """A gate that passed stays passed for the same cluster: other nodes or log directories do not make it wait
+    again."""
 
     def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
         return None if _same_cluster(spec, old) else make(spec)
@@ -59,7 +60,7 @@ def _api_answers(spec: Spec) -> Check:
 
 
 def _version(answer: Answer) -> Observation:
-    """The three conditions; an absent Failing means it does not fail."""
+    """Evaluate the three conditions. An absent Failing means that it does not fail."""
     if answer.status == 404:
         return Observation(passed=False, text="the API answers; there is no ClusterVersion yet")
     if answer.problem:
@@ -85,7 +86,7 @@ class BootstrapComplete:
         answer, approvals = await asyncio.gather(self._api.get(_BOOTSTRAP), self._approver.look())
         seen = _bootstrap(answer)
         if answer.status == 0:
-            return seen  # nobody answers; that is said once
+            return seen  # the API does not answer; one message is enough
         return replace(seen, text="; ".join([seen.text, *approvals.notes]))
 
 
@@ -122,7 +123,7 @@ def _bootstrap(answer: Answer) -> Observation:
 
 
 def _nodes_ready(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """Only names which are new, or are another machine's now, are waited for."""
+    """Only nodes that are new, or that are on another machine now, are waited for."""
     passed = dict[str, str]()
     if old is not None and _same_cluster(spec, old):
         machines = _machines(old)
@@ -133,7 +134,7 @@ def _nodes_ready(context: Context, spec: Spec, old: Spec | None) -> Check | None
 
 
 def _machines(spec: Spec) -> dict[str, str]:
-    """Name of a node → the platform's id of its machine, where the specification tells it."""
+    """Node name → the platform's id of its machine; empty if the specification does not have it."""
     return {str(node["name"]): str(node.get("machineId") or "") for node in spec.get("nodes") or ()}
 
 
@@ -159,7 +160,7 @@ class NodesReady:
         return replace(seen, passed=not told, text=f"etcd: {told}" if told else f"{seen.text}; etcd is whole")
 
     def _evaluate(self, answer: Answer, approvals: Approvals) -> Observation:
-        """Which of the names are not Ready, and why."""
+        """Evaluate which of the nodes are not Ready, and why."""
         names = self._pending
         if answer.problem:
             return Observation(passed=False, text=answer.problem, waiting=names)
@@ -174,7 +175,8 @@ def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str 
     if node is None:
         return "has not joined"
     status: Mapping[str, Any] = node.get("status") or {}
-    # A machine that took another's name finds that one's object, which says Ready until somebody misses its kubelet.
+    # A replaced machine finds the Node object of its predecessor with the same name, which stays Ready until the API
+    # server misses the kubelet.
     internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
     if addresses and internal and not internal & set(addresses):
         return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"

@@ -1,13 +1,12 @@
-"""The gate that asks a hub how far Cluster API is with a cluster.
+"""The gate that waits until Cluster API has installed a cluster, by asking the hub.
 
-cluster-api-available   the Cluster's infrastructure is ready, its control plane is initialized, and it is Available
+cluster-api-available   the Cluster's infrastructure is ready, its control plane is initialized, and it is Available;
+                        our providers have processed the current generation of its objects, nothing is left to do,
+                        and it has the wanted number of workers
 
-                        our providers have looked at its objects as they are now, nothing of it is left to be done, and
-                        it has as many workers as are wanted
-
-It reads the conditions that our providers write on all objects of the cluster, and tells by object and condition what
-stands in the way. Each object that fails is told once, at the first look, with the logs that the providers gathered.
-What is refused ends the wait after ten seconds, a step that goes on failing after a minute.
+It reads the conditions that our providers write on all objects of the cluster, and reports by object and condition what
+blocks it. Each failing object is reported once, at first sight, with the logs that the providers gathered. A refusal
+ends the wait after ten seconds, a step that keeps failing after a minute.
 """
 
 from __future__ import annotations
@@ -34,16 +33,15 @@ _OURS = {
     "OpenShiftConfig": "/apis/bootstrap.cluster.x-k8s.io/v1alpha1/namespaces/{}/openshiftconfigs",
 }
 Obstacle = tuple[str, str, str]
-"""An object, and reason and message of its condition."""
+"""An object, and the reason and message of its condition."""
 STAGES = ("InfrastructureReady", "ControlPlaneInitialized", "Available")
-"""The Cluster's own conditions, in the order in which they come true."""
+"""The Cluster's own conditions, in the order in which they become true."""
 REFUSED = "Refused"
-"""How reasons of our providers end that somebody has to do something about."""
+"""The suffix of our providers' reasons for something that a person must correct."""
 FAILING = ("Failing", "StepFailed")
-"""Their reasons for a step that failed, and that they try again."""
+"""Our providers' reasons for a step that failed and is retried."""
 _READ_ANEW, _PATIENCE = 10.0, 60.0
-"""Seconds for which something may be refused, which may be of what was there before this `up`; and for which a step may
-fail, over and over again."""
+"""Seconds: for a refusal, because it may be about the settings before this `up`; and for a step that keeps failing."""
 
 
 class ClusterApiAvailable:
@@ -53,10 +51,10 @@ class ClusterApiAvailable:
         self._context, self._api = context, Api(spec)
         self._logs = Path(str(spec["logDirectory"])) / context.name if spec.get("logDirectory") else None
         self._told: set[str] = set()
-        """What was remarked already."""
+        """Objects that were reported already."""
         self._namespace, self._name = str(spec["namespace"]), str(spec["cluster"])
         self._since: dict[tuple[str, str], float] = {}
-        """Since when each object has a reason to end the wait, in seconds of the wait."""
+        """When each object first had a reason that ends the wait, in seconds since the gate's start."""
 
     async def look(self, elapsed: float) -> Observation:
         chosen = f"?labelSelector={_LABEL}%3D{self._name}"
@@ -87,8 +85,8 @@ class ClusterApiAvailable:
         return seen
 
     async def _gathered(self) -> str:
-        """Write down here what our providers gathered of machines. Says where, or why it cannot be had; empty: there is
-        nothing."""
+        """Write the logs that our providers gathered to the log directory. Returns a text that says where they are, or
+        why they could not be read; empty if there are none."""
         if self._logs is None:
             return ""
         found = await self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{self._name}-logs")
@@ -102,7 +100,7 @@ class ClusterApiAvailable:
 
 
 def _limit(reason: str) -> float:
-    """For how many seconds an object may have a reason; 0: as long as the gate waits."""
+    """For how many seconds an object may have this reason; 0: until the gate's timeout."""
     return _READ_ANEW if reason.endswith(REFUSED) else _PATIENCE if reason in FAILING else 0.0
 
 
@@ -116,7 +114,7 @@ def _evaluated(
     conditions = conditions_of(cluster.body)
     pending = next((stage for stage in STAGES if conditions.get(stage, {}).get("status") != "True"), None)
     if pending is not None:
-        # Who only waits for others says less than they.
+        # An object that only waits for others is less informative.
         busy = [why for _, reason, why in obstacles if not reason.startswith("Waiting")]
         told = (
             busy
@@ -125,7 +123,7 @@ def _evaluated(
             or [_one_line(conditions.get(pending, {}).get("message"))]
         )
         return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, told))}")
-    # A cluster that stands is Available while it is changed.
+    # A running cluster stays Available while it is changed.
     refused = [why for _, reason, why in obstacles if reason.endswith(REFUSED)]
     left = [*refused, *_unseen(parts), *_unfinished(parts), *_unequal(deployments)]
     if left:
@@ -134,14 +132,14 @@ def _evaluated(
 
 
 def _main(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The condition that stands for the whole of an object of ours."""
+    """The condition for an object as a whole."""
     found = conditions_of(item)
     return found.get("Ready") or found.get("Available") or {}
 
 
 def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str]:
-    """Each object that was changed, and that our providers have not looked at since; with `never`, only those that they
-    have not looked at yet."""
+    """Each object whose current generation our providers have not processed; with `never`, only those that they have
+    never processed."""
     for kind, answer in parts.items():
         if answer.problem:
             yield f"{kind}: {answer.problem}"
@@ -154,8 +152,8 @@ def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str
 
 
 def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:
-    """Each control plane of which the condition AsDeclared is not True: something of its cluster is left to be done,
-    for example the checks of nodes."""
+    """Each control plane whose condition AsDeclared is not True: something is left to do, for example checks of
+    nodes."""
     for item in parts["OpenShiftControlPlane"].body.get("items") or ():
         told = conditions_of(item).get("AsDeclared", {})
         if told.get("status") != "True":
@@ -163,7 +161,7 @@ def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:
 
 
 def _unequal(deployments: Answer) -> Iterator[str]:
-    """Each MachineDeployment that has not as many machines, as they should be, as it is to have."""
+    """Each MachineDeployment without the wanted number of up-to-date and available machines."""
     if deployments.problem:
         yield f"MachineDeployment: {deployments.problem}"
     for item in deployments.body.get("items") or ():
@@ -180,8 +178,7 @@ def _unequal(deployments: Answer) -> Iterator[str]:
 
 
 def _obstacles(parts: Mapping[str, Answer]) -> Iterator[Obstacle]:
-    """Each condition of ours that is False and stands for the whole of its object, or that says that something is
-    refused."""
+    """Each of our conditions that is False for an object as a whole, or that reports a refusal."""
     for kind, answer in parts.items():
         for item in answer.body.get("items") or ():
             name, main = f"{kind} {item['metadata']['name']}", _main(item)
@@ -196,7 +193,7 @@ def _one_line(message: Any) -> str:
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """What came true is looked at again only where another cluster, or another hub, is asked for."""
+    """A cluster that was available is not waited for again, unless the hub, the namespace or the name changed."""
     keys = ("url", "namespace", "cluster")
     same = old is not None and all(old.get(key) == spec.get(key) for key in keys)
     return None if same else ClusterApiAvailable(context, spec)

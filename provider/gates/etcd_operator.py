@@ -1,4 +1,4 @@
-"""What etcd's operator says of the members of etcd. Pure functions of its ClusterOperator."""
+"""The members of etcd as etcd's operator reports them. Pure functions of its ClusterOperator."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from metal_ipi.provider.gates.https import conditions_of
 
 OPERATOR = "/apis/config.openshift.io/v1/clusteroperators/etcd"
 _PARTLY = re.compile(r"EtcdMembersAvailable: (\d+ of \d+ [^\n]*)")
-"""The operator goes on to be Available while there is a quorum."""
+"""The operator stays Available as long as there is a quorum, so its message is needed too."""
 _ALL = re.compile(r"EtcdMembersAvailable: (\d+) members are available")
-"""The operator's words where each member that is in etcd's list is healthy (pkg/etcdcli/health.go, Status)."""
+"""The operator's message if all members in etcd's list are healthy (pkg/etcdcli/health.go, Status)."""
 
 
 def trouble(operator: Mapping[str, Any], *, members: int, needed: Sequence[str] | None = None) -> str | None:
-    """What it tells of members that are missing; None where all are there.
+    """What the operator reports about missing members; None if all are healthy.
 
-    `members` is how many there are to be: the operator finds nothing wrong with fewer. A new member is followed by a
-    new revision, for which the operator restarts all of them, one after the other. With `needed` nodes given, others
-    may be missing while etcd is Available.
+    `members` is the expected number: the operator does not complain about fewer. After a member was added, the operator
+    rolls out a new revision and restarts all members one by one. With `needed`, only trouble with these nodes counts
+    while etcd is Available.
     """
     conditions = conditions_of(operator)
     available, degraded = conditions.get("Available") or {}, conditions.get("Degraded") or {}
@@ -40,7 +40,7 @@ def trouble(operator: Mapping[str, Any], *, members: int, needed: Sequence[str] 
 
 
 def members_available(operator: Mapping[str, Any] | None) -> int | None:
-    """How many members etcd has, where each of them is healthy."""
+    """The number of etcd's members, if all of them are healthy; otherwise None."""
     found = _ALL.search(str(conditions_of(operator).get("Available", {}).get("message") or ""))
     return int(found[1]) if found else None
 

@@ -1,14 +1,15 @@
-"""OpenShift's first boot: a node answers SSH, then restarts into the operating system of the cluster's release.
+"""OpenShift's first boot: a node answers SSH, then reboots into the operating system of the cluster's release.
 
-The machine config server adds /etc/ignition-machine-config-encapsulated.json to what Ignition writes. In the first boot
-machine-config-daemon-firstboot.service puts the release's operating system and kernel arguments in place, renames that
-file to .bak and reboots; where nothing had to change it removes the file and does not reboot. The kubelet starts after
-that (openshift/machine-config-operator: templates/common/_base/units/machine-config-daemon-firstboot.service.yaml,
-pkg/daemon/daemon.go RunFirstbootCompleteMachineconfig). Whoever looks at the node before sees another operating system,
-and is cut off by the reboot.
+The machine config server adds /etc/ignition-machine-config-encapsulated.json to the files that Ignition writes. In the
+first boot machine-config-daemon-firstboot.service installs the release's operating system and kernel arguments, renames
+that file to .bak and reboots; if nothing has to change, it deletes the file and does not reboot. The kubelet starts
+after that (openshift/machine-config-operator:
+templates/common/_base/units/machine-config-daemon-firstboot.service.yaml, pkg/daemon/daemon.go
+RunFirstbootCompleteMachineconfig). A check before that would see another operating system, and the reboot would end its
+connection.
 
-The bootstrap machine has that file as well, for good: openshift-install puts it there for FIPS (bootstrap-fips). It
-does not have the service, so it has no such first boot.
+The bootstrap machine has that file permanently: openshift-install puts it there for FIPS (bootstrap-fips). It does not
+have the service, so it has no such first boot.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _PENDING_FILE = "/etc/ignition-machine-config-encapsulated.json"
 _UNIT = "machine-config-daemon-firstboot.service"
 _PENDING, _RESTARTING, _RESTARTED = "pending", "restarting", "restarted"
 
-# The unit runs until the reboot ends it, so a renamed file beside a running unit means that the reboot is still to
-# come. The reboot may end the unit before it ends sshd; until then systemd says that the system is stopping (systemd:
+# The unit runs until the reboot ends it, so a renamed file together with a running unit means that the reboot is still
+# to come. The reboot may end the unit before sshd; then systemd reports the state `stopping` (systemd:
 # src/core/manager.c, manager_state).
 QUESTION = (
     f"if [ ! -e /etc/systemd/system/{_UNIT} ]; then echo finished; "
@@ -28,18 +29,18 @@ QUESTION = (
     f'case "$(systemctl is-active {_UNIT} 2>/dev/null)/$(systemctl is-system-running 2>/dev/null)" in '
     f"*activating/*|*/stopping) echo {_RESTARTING} ;; *) echo {_RESTARTED} ;; esac; else echo finished; fi"
 )
-"""A command of the shell that prints one word, for `FirstBoot`."""
+"""A shell command that prints one word for `FirstBoot`."""
 
 
 @dataclass(kw_only=True)
 class FirstBoot:
-    """One node's first boot, look by look."""
+    """The first boot of one node, observed over several looks."""
 
     _unfinished: str = ""
-    """The boot in which it was last seen to be unfinished."""
+    """The id of the boot in which it was last seen unfinished."""
 
     def awaits(self, word: str, boot_id: str) -> str | None:
-        """What is still to come, given the answer to `QUESTION` and the boot's id; None where nothing is."""
+        """What is still to come, from the answer to `QUESTION` and the boot's id; None if the first boot is over."""
         if word == _PENDING:
             self._unfinished = boot_id
             return "its first boot goes on: the operating system of the cluster's release is not in place yet"

@@ -1,4 +1,4 @@
-"""HTTPS to a cluster's API, verified against its own CA, with what can go wrong named."""
+"""HTTPS to a cluster's API, verified against the cluster's own CA; errors become short texts."""
 
 from __future__ import annotations
 
@@ -20,36 +20,39 @@ _TIMEOUT = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An answer, or why there is none."""
+    """An answer, or the reason why there is none."""
 
     status: int
     """HTTP status; 0 when there was no answer."""
     body: Mapping[str, Any]
-    """The JSON object; empty when it is none."""
+    """The JSON object; empty if the body is not one."""
     problem: str
-    """Why this is no good answer; empty for 2xx."""
+    """What is wrong; empty for status 2xx."""
 
 
 class Api:
-    """A cluster's API. The client is made once: reading certificates again for each look costs more than the look."""
+    """A cluster's API. The client is made once, because reading certificates for each look takes longer than the
+    look."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         import httpx
 
         self.url = str(spec["url"]).rstrip("/")
         self.tls = _tls(str(spec["caPem"]), spec.get("clientCertPem"), spec.get("clientKeyPem"))
-        # Straight to the cluster: a proxy of the environment is for the outside world. No connection is kept, so that
-        # every look asks the name anew; the addresses behind it change during an installation.
+        # Connect directly: a proxy of the environment is for hosts outside. Connections are not kept, so that each look
+        # resolves the name again: its addresses change during an installation.
         limits = httpx.Limits(max_keepalive_connections=0)
         self._client = httpx.AsyncClient(verify=self.tls, timeout=_TIMEOUT, trust_env=False, limits=limits)
 
     async def get(self, path: str = "") -> Answer:
-        """One GET."""
+        """Send a GET request."""
         return await self.request("GET", path)
 
     async def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """One request, never raising for what the network or the server does. A PATCH merges: members that are null
-        go."""
+        """Send a request. Errors of the network or the server are returned as `problem`, not raised.
+
+        A PATCH is a JSON merge patch: fields that are null are removed.
+        """
         import httpx
 
         headers = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else None
@@ -70,18 +73,18 @@ def _object(answer: httpx.Response) -> Mapping[str, Any]:
 
 
 def conditions_of(item: Mapping[str, Any] | None) -> Mapping[str, Mapping[str, Any]]:
-    """The conditions in the status of an object of the API, by type."""
+    """The conditions in an object's status, by type."""
     found = ((item or {}).get("status") or {}).get("conditions") or ()
     return {str(each.get("type")): each for each in found}
 
 
 def is_ready(item: Mapping[str, Any] | None) -> bool:
-    """Whether a node or a pod is Ready, as far as the cluster knows."""
+    """Whether a node or a pod is Ready according to the API."""
     return conditions_of(item).get("Ready", {}).get("status") == "True"
 
 
 def reason_of(error: BaseException, url: str) -> str:
-    """The root of a transport error in one phrase; httpx hides it in the chain of causes."""
+    """The root cause of a transport error in one phrase; httpx hides it in the chain of causes."""
     host = url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
     cause: BaseException | None = error
     while cause is not None:
@@ -111,7 +114,8 @@ def _tls(ca: str, certificate: Any, key: Any) -> ssl.SSLContext:
 
 
 def _load_client_certificate(context: ssl.SSLContext, pem: str) -> None:
-    """Python reads certificates from files only; where the kernel has files in memory, the key touches no disk."""
+    """Load the client certificate. ssl reads certificates from files only; if the kernel has memory files, the key is
+    not written to disk."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("client-certificate")
         with os.fdopen(descriptor, "w") as file:

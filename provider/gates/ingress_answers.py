@@ -1,9 +1,9 @@
-"""ingress-answers: a router of the cluster answers where its users come from.
+"""ingress-answers: a router of the cluster answers at the address of ingress.
 
-It is asked as a browser asks, at port 443 of the address and for a name below `*.apps` that no route has: a router
-answers that too, with 503. That it is a router of this cluster its certificate says, which OpenShift's ingress operator
-makes for `*.apps.<domain>`, or the site (ingresscontroller, spec.defaultCertificate). Who signed it is unknown.
-A load balancer without anything behind it ends the connection.
+It connects as a browser would, to port 443 of the address, for a name below `*.apps` that no route has: a router
+answers that with 503. The certificate shows that it is a router of this cluster: OpenShift's ingress operator issues it
+for `*.apps.<domain>`, or the site does (ingresscontroller, spec.defaultCertificate). Its issuer is unknown, so it is
+not verified. A load balancer without a working router closes the connection.
 
 Source: openshift/cluster-ingress-operator, pkg/operator/controller/certificate; openshift/router, error pages.
 """
@@ -24,7 +24,7 @@ _NAME = "metal-ipi-asks-for-a-router"
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """What answered once is not asked again; another address is."""
+    """A gate that passed is checked again only for another address or domain."""
     same = old is not None and all(old.get(key) == spec[key] for key in ("address", "domain"))
     return None if same else IngressAnswers(str(spec["address"]), str(spec["domain"]))
 
@@ -34,7 +34,7 @@ class IngressAnswers:
 
     def __init__(self, address: str, domain: str, port: int = _PORT) -> None:
         self._address, self._domain, self._port = address, domain, port
-        # It is not known who signs; whose certificate it is, is looked at.
+        # The issuer is unknown, so only the names in the certificate are checked.
         self._tls = ssl.create_default_context()
         self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
 

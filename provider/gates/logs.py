@@ -1,4 +1,4 @@
-"""Gathers consoles and journals of nodes when a gate fails, first of all: while the machines are still there."""
+"""Gathers consoles and journals of nodes when a gate fails, before anything else, while the machines still exist."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class Gathered:
     """What was gathered."""
 
     directory: Path | None
-    """Where the logs lie; None when no directory was given or nothing could be had."""
+    """The directory of the logs; None if none was configured, or nothing could be read."""
     causes: tuple[tuple[str, Cause], ...]
     """Known causes, by node name."""
     failures: tuple[str, ...]
-    """Why a log could not be had, by node."""
+    """Logs that could not be read, and why."""
 
 
 async def gather(
     access: GateLogs, gate: str, nodes: Sequence[GateNode], *, redact: Callable[[str], str] = str
 ) -> Gathered:
-    """Reads the consoles, and journals where SSH answers, of nodes. Never raises for a machine that does not answer.
+    """Read the nodes' consoles, and their journals if SSH answers. A machine that does not answer is no error.
 
-    `redact` takes out of what is written what nobody is to read there.
+    `redact` removes secrets from a text before it is written.
     """
     directory = Path(access.directory) / gate if access.directory else None
     limit = asyncio.Semaphore(_AT_ONCE)
@@ -75,7 +75,8 @@ async def _one(
 
 
 def write(directory: Path | None, name: str, text: str) -> bool:
-    """Writes for the owner only: logs may hold secrets. A full disk must not hide the gate's own error."""
+    """Write a log that only the owner can read, because it may contain secrets. Returns False if that fails: a full
+    disk must not hide the gate's own error."""
     if directory is None:
         return False
     try:

@@ -1,8 +1,9 @@
-"""machine-config-access: the machine config servers answer the cluster's machines, and nobody else.
+"""machine-config-access: the machine config servers answer only the cluster's machines.
 
-Each node is handed the networks to let in, over SSH, and then its port is tried from here. Whoever runs this is outside
-of the cluster's networks, as a rule, and proves the filter by being refused. Somebody who is inside (an allowed network
-holds the address that the node sees us come from) gets through, and the observation says that nothing is proven.
+The allowed networks are sent to each node over SSH; then a connection to its port is tried from here. The host that
+runs this is usually outside of the cluster's networks, so the blocked connection proves that the filter works. If the
+host is inside (an allowed network contains the address from which the node sees it), its connection is allowed, and the
+observation says that nothing was proven.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 PORT = 22623
 _PARTS = "/etc/metal-ipi/machine-config-networks.d"
-"""Where HAND_OVER keeps the parts."""
+"""The directory in which HAND_OVER stores the lists of all parts."""
 _CLUSTER = "cluster"
-"""The part of the cluster's own stack."""
+"""The name of the part with the list of the cluster's own stack."""
 HAND_OVER = r"""set -e
 kept=/etc/metal-ipi/machine-config-networks
 exec 9>/run/metal-ipi-machine-config.lock
@@ -41,13 +42,13 @@ cat "$kept.d"/* | sort -u >"$kept.all"
 rm "$kept.all"
 printf "%s\n" "$SSH_CONNECTION"
 """
-"""Keeps the networks of one part, from standard input (none: the part is gone), and hands all parts over to the node's
-program. A node of before there were parts has the cluster's alone."""
+"""Stores the networks of one part, from standard input (empty: the part is removed), and passes the networks of all
+parts to the node's program. A node from the time before there were parts has only the cluster's list."""
 _WITHDRAWAL_SECONDS = 30.0
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """Nodes that have these networks already are left alone, and so are nodes that are gone (the bootstrap machine)."""
+    """Nodes that have these networks already are skipped, and so are nodes that are gone (the bootstrap machine)."""
     same = old is not None and old.get("networks") == spec["networks"] and old.get("program") == spec["program"]
     known = set(GateLogs.of_state(old).nodes) if old else set[GateNode]()
     access = GateLogs.of_state(spec)
@@ -57,13 +58,13 @@ def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a node made of the networks."""
+    """What a node did with the networks."""
 
     filtered: bool
-    """False where it has no packet filter."""
+    """False if it has no packet filter."""
     text: str
     source: str
-    """The address that it sees us come from."""
+    """The address from which the node sees us."""
 
 
 class MachineConfigAccess:
@@ -93,7 +94,7 @@ class MachineConfigAccess:
         return await self._prove()
 
     async def _hand_over(self, node: GateNode) -> Loaded | str | None:
-        """What the node did, why it did not, or None for a machine that does not exist any more."""
+        """What the node did, or why it did not; None if its machine does not exist any more."""
         try:
             if node in self._known and await is_gone(node.machine_id, self._context.settings):
                 return None
@@ -103,7 +104,7 @@ class MachineConfigAccess:
         return parse(text)
 
     async def _prove(self) -> Observation:
-        """Try what was filtered from here."""
+        """Try the filtered ports from here."""
         unfiltered = [f"{node.name}: {it.text}" for node, it in self._loaded.items() if not it.filtered]
         filtered = {node: it for node, it in self._loaded.items() if it.filtered}
         inside = {it.source: network for it in filtered.values() if (network := within(it.source, self._networks))}
@@ -132,7 +133,8 @@ async def _hand_over(node: GateNode, access: GateLogs, spec: Spec, networks: Seq
 
 
 async def withdraw(context: Context, spec: Spec) -> None:
-    """Have the nodes forget a pool's networks. A node that cannot be reached is told of, and does not keep the pool."""
+    """Make the nodes delete a pool's networks. A node that cannot be reached is reported, and does not block the pool's
+    removal."""
     access = GateLogs.of_state(spec)
 
     async def of(node: GateNode) -> None:
@@ -157,7 +159,7 @@ async def withdraw(context: Context, spec: Spec) -> None:
 
 
 def parse(text: str) -> Loaded | str:
-    """What the program and the shell printed; anything else is why it did not work."""
+    """Parse the output of the program and the shell; returns the reason if it did not work."""
     lines = text.splitlines()
     state, _, detail = lines[0].partition("\t") if lines else ("", "", "")
     if len(lines) != 2 or state not in ("loaded", "skipped"):
@@ -166,7 +168,7 @@ def parse(text: str) -> Loaded | str:
 
 
 def within(address: str, networks: Sequence[str]) -> str | None:
-    """The first network that holds an address."""
+    """The first network that contains an address; None if there is none."""
     place = ipaddress.ip_address(address)
     for network in networks:
         if place in ipaddress.ip_network(network, strict=False):

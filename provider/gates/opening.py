@@ -1,4 +1,4 @@
-"""Which module looks whether a gate of a kind is open."""
+"""Chooses the module for a kind of gate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from metal_ipi.provider.gates import Opener
 
 
 def opener(kind: str) -> Opener:
-    """The kind's opener. Its module is imported now: the plug-in starts without SSH, HTTP and certificates."""
+    """The opener of a kind. Its module is imported only now, because the plugin starts without SSH, HTTP and
+    certificates."""
     if kind == "ssh-reachable":
         from metal_ipi.provider.gates.ssh_reachable import open_check
     elif kind == "machine-config-access":

@@ -1,9 +1,9 @@
 """Gate `operator-installed`: an operator of the Operator Lifecycle Manager (OLM) runs.
 
-OLM resolves a Subscription against its catalogues, makes an InstallPlan, which may have to be approved, and of that a
-ClusterServiceVersion (CSV), which succeeds when the operator's Deployments are there. What stands in the way is told by
-the first of them that is not as it should be (operator-lifecycle-manager, pkg/controller/operators; operator-framework/
-api, pkg/operators/v1alpha1).
+OLM resolves a Subscription in its catalogues and creates an InstallPlan, which may need approval; from that it creates
+a ClusterServiceVersion (CSV), which succeeds when the operator's Deployments are available. The gate reports the first
+of these that is not as expected (operator-lifecycle-manager, pkg/controller/operators; operator-framework/api,
+pkg/operators/v1alpha1).
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from metal_ipi.provider.resource import Context
 
 _API = "/apis/operators.coreos.com/v1alpha1"
 _HOPELESS_AFTER = 120.0
-"""Seconds after which what a healthy catalogue does not have will not come: others' subscriptions may be new, too."""
+"""Seconds after which a package that a healthy catalogue does not have is a failure. Not earlier: other Subscriptions
+of the namespace may be new too."""
 _NOTICED_AFTER = 20.0
-"""Seconds for which an operator that was installed already must stay so: a Subscription does not tell whether OLM has
-seen its latest change, and of another channel it knows the version only when it has asked the catalogue."""
+"""Seconds for which an operator that was installed before must stay installed. A Subscription does not show whether OLM
+has processed its latest change, and OLM learns another channel's version only when it has asked the catalogue."""
 _LATEST = "AtLatestKnown"
 _PENDING = ("UpgradeAvailable", "UpgradePending")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the API has of a subscription; None for what is not there."""
+    """The objects of a subscription in the API; None for those that do not exist."""
 
     subscription: Mapping[str, Any] | None = None
     plan: Mapping[str, Any] | None = None
@@ -62,7 +63,7 @@ class OperatorInstalled:
         if answer.problem:
             return Observation(passed=False, text=answer.problem)
         status = answer.body.get("status") or {}
-        # What is being installed is told before it is there; without an InstallPlan there is nothing of it.
+        # status.currentCSV names a version before it exists; without an InstallPlan there is nothing of it.
         plan = await self._get("installplans", (status.get("installPlanRef") or {}).get("name"))
         csv = await self._get("clusterserviceversions", status.get("currentCSV") or status.get("installedCSV"))
         if self._manual and csv is None:
@@ -77,7 +78,7 @@ class OperatorInstalled:
 
 
 def judged(seen: Seen, *, manual: bool, elapsed: float) -> Observation:
-    """Whether the operator is installed; else what stands in the way, and what to do about it."""
+    """Whether the operator is installed; otherwise what blocks it, and what to do."""
     subscription = seen.subscription or {}
     status: Mapping[str, Any] = subscription.get("status") or {}
     state, phase = str(status.get("state") or ""), _phase(seen.csv)
@@ -95,7 +96,7 @@ def judged(seen: Seen, *, manual: bool, elapsed: float) -> Observation:
 
 
 def _unresolved(subscription: Mapping[str, Any]) -> str | None:
-    """What no catalogue has, as long as that is the only thing that is wrong."""
+    """The message if no catalogue has what is asked for, and nothing else is wrong; None otherwise."""
     failed = conditions_of(subscription).get("ResolutionFailed", {})
     if failed.get("status") != "True" or failed.get("reason") != "ConstraintsNotSatisfiable":
         return None

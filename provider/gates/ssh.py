@@ -1,4 +1,4 @@
-"""SSH to nodes and consoles: one look each, with everything that can go wrong named."""
+"""SSH to nodes and consoles: single attempts, with every possible error as a short text."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _TCP_TIMEOUT = 2.0
 _LOGIN_TIMEOUT = 20.0
-"""An emulated machine needs seconds for a key exchange."""
+"""Seconds. An emulated machine needs several for a key exchange."""
 
 
 _COMMAND_TIMEOUT = 30.0
 _CONSOLE_SILENCE = 2.0
-"""A console that says nothing for so long has said what it had to say."""
+"""After so many seconds of silence a console is considered to have printed everything."""
 
 
 class WrongHostKey(Exception):
-    """The node is not who it should be."""
+    """The node's host key is not the pinned one."""
 
 
 class NotYet(Exception):
-    """It did not work this time; the message says why."""
+    """This attempt failed; the message says why."""
 
 
 class CommandFailed(NotYet):
-    """A command ran to its end, and ended with something else than 0."""
+    """A command ended with a status other than 0."""
 
 
 @contextlib.asynccontextmanager
 async def login(node: GateNode, user: str, private_key: str) -> AsyncGenerator[Any, None]:
-    """A connection to a node, its host key verified. NotYet where it comes to nothing, or is lost."""
+    """A connection to a node with a verified host key. Raises NotYet if it cannot be made, or is lost; WrongHostKey."""
     import asyncssh
 
     connection = await _connect(
@@ -56,7 +56,7 @@ async def login(node: GateNode, user: str, private_key: str) -> AsyncGenerator[A
 async def run(
     node: GateNode, access: GateLogs, command: str, given: str = "", *, timeout: float = _COMMAND_TIMEOUT
 ) -> str:
-    """What a command prints on a node, with `given` as its standard input. NotYet where it fails."""
+    """Run a command on a node, with `given` as standard input; returns its output. Raises NotYet if that fails."""
     import asyncssh
 
     async with login(node, access.user or "core", access.private_key or "") as connection:
@@ -74,7 +74,7 @@ async def run(
 
 
 async def answers(address: str, port: int) -> bool:
-    """Whether a TCP connection comes about."""
+    """Whether a TCP connection can be made."""
     try:
         (await _tcp(address, port)).close()
     except OSError:
@@ -98,7 +98,7 @@ async def _connect(host: str, port: int, user: str, private_key: str, *, known_h
     try:
         sock = await _tcp(host, port)
         return await asyncssh.connect(
-            host,  # else asyncssh asks the socket, which knows no peer once that has reset the connection
+            host,  # otherwise asyncssh asks the socket, which has no peer any more after a reset
             port,
             sock=sock,
             username=user,
@@ -123,14 +123,15 @@ async def _connect(host: str, port: int, user: str, private_key: str, *, known_h
 
 
 def _reason(error: OSError) -> str:
-    """asyncio words connection errors its own way and adds addresses: the system's plain word is wanted."""
+    """The system's plain message of a connection error; asyncio's own message adds addresses."""
     number = error.errno or 0
-    # Name resolution has numbers of its own, below zero.
+    # Errors of name resolution have negative numbers.
     return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
 
 
 async def _tcp(host: str, port: int) -> socket.socket:
-    """Connects, but waits less for a machine that is still starting than for one which is slow to log in to."""
+    """Connect with a short timeout of its own: a machine that is still starting does not answer, while a slow login
+    needs longer."""
     loop = asyncio.get_running_loop()
     found = await asyncio.wait_for(loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), _TCP_TIMEOUT)
     family, kind, protocol, _, address = found[0]
@@ -145,9 +146,9 @@ async def _tcp(host: str, port: int) -> socket.socket:
 
 
 async def read_console(console: str, private_key: str | None, *, seconds: float) -> str:
-    """What a serial-over-SSH console prints within some seconds.
+    """Read a serial-over-SSH console for some seconds; returns what it printed.
 
-    Metal publishes no host keys of its consoles: whatever key answers is taken, and nothing is ever typed. `console` is
+    Metal publishes no host keys of its consoles, so any key is accepted; nothing is ever typed. `console` is
     `<user>@<host>` or `<user>@<host>:<port>`.
     """
     import asyncssh

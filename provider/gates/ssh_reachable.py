@@ -1,8 +1,8 @@
-"""ssh-reachable: every node accepts a login with its pinned host key, and is past its first boot.
+"""ssh-reachable: every node accepts a login with its pinned host key, and its first boot is over.
 
-A node that is going to restart is not reachable yet: what comes after this gate would be cut off (`first_boot`). All
-nodes are tried at once. Besides, the platform's events and the consoles of those that do not answer are watched: a node
-whose Ignition failed will never answer, and waiting for the timeout would tell nothing more.
+A node that is going to reboot is not reachable yet: later steps would lose their connection (`first_boot`). All nodes
+are tried at once. The gate also watches the platform's events and the consoles of nodes that do not answer: a node
+whose Ignition failed will never answer, so it need not wait for the timeout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 _METAL = "equinix-metal"
 _EVENTS_EVERY = 5.0
 _EVENTS_AT_ONCE = 10
-"""Two calls of the API each: those that were asked for least lately, so that many machines do not make many calls."""
+"""Nodes per round; each takes two API calls. The least recently asked come first, so that many machines do not cause
+many calls."""
 _CONSOLES_EVERY = 20.0
 _CONSOLE_SECONDS = 2.0
 _LOGINS_AT_ONCE = 16
@@ -33,7 +34,7 @@ _CONSOLES_AT_ONCE = 4
 
 
 def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
-    """Nodes which the old specification held, the same in all that is waited for, have passed already."""
+    """Nodes that are unchanged since the old specification have passed already."""
     access = GateLogs.of_state(spec)
     passed = set(GateLogs.of_state(old).nodes) if old else set[GateNode]()
     pending = [node for node in access.nodes if node not in passed]
@@ -49,7 +50,7 @@ class SshReachable:
         self._pending = list(nodes)
         self._passed: dict[str, float] = {}
         self._untried: set[str] = set()
-        """Nodes whose IPv6 address there is no route to from here."""
+        """Nodes whose IPv6 address cannot be reached because there is no route from here."""
         self._first_boots = {node.name: FirstBoot() for node in nodes}
         self._driver: MachineDriver[Any] | None = None
         self._turn = [node.name for node in nodes]
@@ -81,7 +82,7 @@ class SshReachable:
         )
 
     async def _try(self, node: GateNode) -> Exception | None:
-        """None when the node has let us in, and stays."""
+        """None if the node accepts the login, and its first boot is over; otherwise the reason."""
         async with self._logins:
             try:
                 said = (await run(node, self._access, _LOOK)).split()
@@ -93,7 +94,7 @@ class SshReachable:
         return NotYet(coming) if coming else await self._try_ipv6(node)
 
     async def _try_ipv6(self, node: GateNode) -> Exception | None:
-        """The same at its IPv6 address, where it has one that can be reached from here."""
+        """The same at its IPv6 address, if it has one and there is a route from here."""
         if not node.ipv6:
             return None
         if not has_route(node.ipv6):
@@ -109,7 +110,7 @@ class SshReachable:
         return None
 
     async def _failed(self, elapsed: float) -> str | None:
-        """Why waiting on is no use, as far as the platform or a console knows."""
+        """Why waiting longer is useless, according to the platform or a console; None if nothing says so."""
         told: list[str | None] = []
         if elapsed >= self._next_events:
             self._next_events = elapsed + _EVENTS_EVERY
@@ -121,14 +122,14 @@ class SshReachable:
         return "; ".join(filter(None, told)) or None
 
     def _next(self, count: int) -> list[GateNode]:
-        """Nodes that do not answer, in turn."""
+        """The next nodes that do not answer, in rotation."""
         self._turn = self._turn[count:] + self._turn[:count]
         pending = {node.name: node for node in self._pending}
         self._turn = [name for name in self._turn if name in pending]
         return [pending[name] for name in self._turn[:count]]
 
     async def _events_of(self, node: GateNode) -> str | None:
-        # Only Metal tells of events.
+        # Only Metal has events.
         if not node.machine_id or platform_of(node.machine_id, self._context.settings) != _METAL:
             return None
         if self._driver is None:
@@ -138,7 +139,7 @@ class SshReachable:
             if failed is None and await self._driver.get(node.machine_id) is None:
                 return f"{node.name}: machine {node.machine_id} does not exist any more"
         except ProviderError:
-            # The gate is about SSH: a platform that does not answer must not fail it.
+            # The gate is about SSH: it must not fail because the platform does not answer.
             return None
         return None if failed is None else f"{node.name}: {failed}"
 
@@ -155,9 +156,10 @@ class SshReachable:
 
 
 def ignition_failure(events: Sequence[Event]) -> str | None:
-    """What Ignition posted when it failed (`[stage] Ignition error: …`, coreos/ignition, providers/packet).
+    """Ignition's own report of its failure in the events (`[stage] Ignition error: …`, coreos/ignition,
+    providers/packet).
 
-    Later success outweighs it: the list is newest first, and a machine may have been reinstalled.
+    The list is newest first. A later success overrides a failure, because a machine may have been reinstalled.
     """
     for event in events:
         if "Ignition status: finished" in event.text:
@@ -168,7 +170,8 @@ def ignition_failure(events: Sequence[Event]) -> str | None:
 
 
 def _listed(seen: Mapping[str, str]) -> str:
-    """Name and reason per node; nodes with one reason together, so that a hundred of them stay readable."""
+    """Node names with their reasons; nodes with the same reason are grouped, so that a hundred of them stay
+    readable."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in seen.items():
         by_reason.setdefault(reason, []).append(name)

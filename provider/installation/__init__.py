@@ -1,15 +1,20 @@
-"""Installation: a machine's operating system on its disk, and installed again when what it is to run changes.
+"""Installation: a machine's operating system on its disk, installed again when what the machine must run changes.
 
-Life cycle: create gets the machine into its live system, unless something did already, waits until the installer is
-done, and restarts it from its disk; the node joins its cluster later, which gates wait for. update does nothing unless
-the generation changed, or the last installation did not succeed; then the machine is installed again: in its turn
-drained, by kexec or from outside sent into its installer, its former node and etcd member removed, checked, and its new
-node given back what people had put on the former one. read asks the machine for its generation; one that is silent is
-believed. delete withdraws its boot script and never touches the machine; a worker that an update gives up is drained,
-and its node removed.
-Killed at any moment: where the machine is, is found from the machine itself (`machine`), so the next run goes on there;
-what people had put on its node is kept in the cluster (`node_object`). An installer that is started a second time for
-the same generation finds it on the disk and wipes nothing.
+Life cycle:
+
+- create boots the machine into its live system, unless it is there already; waits until the installer is done, and
+  restarts the machine from its disk. The node joins its cluster later; gates wait for that;
+- update does nothing unless the generation changed, or the last installation failed. Then the machine is installed
+  again: when its turn comes it is drained, booted into its installer by kexec or from outside, its old Node object and
+  etcd member are removed, it is checked, and the new node gets the labels and taints that people had set on the old
+  one;
+- read asks the machine for its generation; the state of a machine that does not answer is kept;
+- delete withdraws its boot script, and does not touch the machine. A worker that an update removes is drained, and its
+  Node object deleted.
+
+Killed at any moment: the next run asks the machine itself for its progress (`machine`), and continues there. What
+people had set on its node is kept in the cluster (`node_object`). An installer that starts a second time for the same
+generation finds it on the disk, and wipes nothing.
 """
 
 from metal_ipi.provider.installation.install import Pace

@@ -1,4 +1,5 @@
-"""Commands of the user: on the node before it goes, and here to boot a machine that nothing else boots."""
+"""Commands of the user: on a node before it is rebooted, and on this host to boot a machine that cannot be booted
+otherwise."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from metal_ipi.provider.installation.inputs import Job
 from metal_ipi.provider.status import Status
 
 _SHOWN = 2000
-"""Characters of a failed command's output."""
+"""The number of characters of a failed command's output that are shown."""
 
 
 async def before_reboot(job: Job, status: Status, *, timeout: float) -> None:
-    """Runs `preRebootCommands` on the node, one after the other, each by `sh`, as root."""
+    """Run `preRebootCommands` on the node, one after the other, each by `sh` as root. Raises ProviderError."""
     for number, command in enumerate(job.pre_reboot_commands, start=1):
         await status.live(f"running pre-reboot command {number} of {len(job.pre_reboot_commands)} on {job.hostname}")
         try:
@@ -29,10 +30,11 @@ async def before_reboot(job: Job, status: Status, *, timeout: float) -> None:
 
 
 async def boot_by_commands(job: Job, environment: dict[str, str], status: Status, *, timeout: float) -> None:
-    """Runs `pxeCommands` here, each by `sh -c`; what is secret is in their environment only."""
+    """Run `pxeCommands` on this host, each by `sh -c`. Secrets are passed only in their environment. Raises
+    RemoteError."""
     names = {"MACHINE": job.hostname, "DOMAIN": job.cluster, "NODE": job.node}
     values = {**names, "MAC": job.mac or "", "ADDRESS": job.address, **environment}
-    # The engine's own variables open the state; they are nobody else's business.
+    # The engine's own variables can decrypt the state, so commands must not get them.
     own = {name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")}
     password = values.get("BMC_PASSWORD")
     for number, command in enumerate(job.pxe_commands, start=1):
@@ -48,7 +50,8 @@ async def boot_by_commands(job: Job, environment: dict[str, str], status: Status
 
 
 async def _shell(command: str, environment: dict[str, str], *, timeout: float) -> tuple[int | None, str]:
-    """Exit status (None when the time was up) and output. A command that takes too long is ended with its children."""
+    """Run a command; returns its exit status (None if the time was up) and output. On timeout its children are killed
+    too."""
     process = await asyncio.create_subprocess_exec(
         "sh",
         "-c",

@@ -1,8 +1,8 @@
-"""A worker that leaves its cluster, because the program does not have it any more, or has it ordered anew.
+"""A worker that leaves its cluster, because the program no longer declares it, or orders it again.
 
-It is drained and its Node object removed before its machine goes: a machine of the same name that comes later could not
-join under it (`node_object`). A node that is not Ready cannot be drained, and its pods may still run: its object stays
-until its machine is known to be off, for the cluster starts pods of a node that does not exist elsewhere.
+It is drained, and its Node object deleted, before its machine is deleted: a later machine of the same name could not
+join with the old object (`node_object`). A node that is not Ready cannot be drained, and its pods may still run. So its
+object is kept until its machine is known to be off: once it is deleted, the cluster starts its pods elsewhere.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from metal_ipi.provider.installation.nodes import Cluster, Refused, Unreachable
 from metal_ipi.provider.status import Status
 
 _LEAVING = "leaving"
-"""What the node's cordon tells in place of a generation."""
+"""The value of the node's cordon annotation, in place of a generation."""
 
 
 async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status) -> None:
-    """Raises ProviderError where its pods cannot go, or nobody can be asked: then its machine is not deleted."""
+    """Drain the worker and delete its Node object.
+
+    Raises ProviderError if its pods cannot be evicted, or the API does not answer; then its machine is not deleted.
+    """
     try:
         node = await cluster.node(job.node)
     except Unreachable as error:
@@ -54,8 +57,8 @@ async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status
 
 
 async def _is_off(installer: Installer) -> bool:
-    """Whether the machine surely has no power. That cannot be asked of a device that is gone, nor of a server that was
-    taken out of the settings: neither keeps a worker from leaving."""
+    """Whether the machine is known to be off. False if that cannot be asked: for a deleted device, or a server that is
+    no longer in the settings. Neither prevents a worker from leaving."""
     try:
         return await installer.is_off()
     except ProviderError:

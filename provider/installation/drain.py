@@ -1,8 +1,8 @@
-"""Emptying a node: evicts its pods within their disruption budgets, as `kubectl drain --force` does.
+"""Drains a node: evicts its pods within their disruption budgets, like `kubectl drain --force`.
 
-Pods go the way the machine config operator lets them go before it restarts a node (openshift/machine-config-operator,
-pkg/controller/drain): DaemonSets' pods, static pods and finished ones stay, emptyDir volumes are lost, and a pod which
-no controller makes anew goes too, for its machine is wiped in any case; a remark names it.
+The rules are those of the machine config operator before a reboot (openshift/machine-config-operator,
+pkg/controller/drain): pods of DaemonSets, static pods and finished pods stay; emptyDir volumes are lost; a pod without
+a controller is evicted too, because its machine is wiped in any case. Such pods are reported.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from metal_ipi.provider.status import Status
 
 _LONGEST_PAUSE = 5.0
 _TOO_MANY = 429
-"""A disruption budget does not allow it now."""
+"""HTTP status: a disruption budget does not allow the eviction now."""
 _REMEDIES = {
     WORKER: "loosen the budget or end the pod",
-    # Its budgets guard the quorum of etcd.
+    # Their budgets protect the quorum of etcd.
     **dict.fromkeys(
         (CONTROL_PLANE, ARBITER),
         "leave the budget as it is, and see to what ails the pods it counts, on the other nodes",
@@ -32,9 +32,9 @@ _REMEDIES = {
 
 
 async def drain(cluster: Cluster, job: Job, status: Status) -> None:
-    """Returns when no pod is left that has to go. Raises ProviderError naming pods and what keeps them.
+    """Return when all pods that must go are gone. Raises ProviderError with the pods that are left, and why.
 
-    A node which is not Ready has nobody left to end its pods: they end with their machine.
+    On a node that is not Ready no kubelet can end its pods: they end with their machine.
     """
     node, timeout = job.node, job.drain_timeout_seconds
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
@@ -62,7 +62,8 @@ async def drain(cluster: Cluster, job: Job, status: Status) -> None:
 
 
 def must_leave(pod: Mapping[str, Any]) -> bool:
-    """Not what is bound to the node by its nature, and not what has ended."""
+    """Whether a pod must be evicted: not pods that belong to the node (DaemonSets, static pods), and not finished
+    ones."""
     metadata: Mapping[str, Any] = pod["metadata"]
     if "kubernetes.io/config.mirror" in (metadata.get("annotations") or {}):
         return False
@@ -73,7 +74,7 @@ def must_leave(pod: Mapping[str, Any]) -> bool:
 
 
 async def _evict(cluster: Cluster, pods: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Asks each one to go that was not asked yet, and tells what keeps it."""
+    """Evict each pod that is not terminating; returns why pods are still there. Raises ProviderError."""
     asked = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     answers = await asyncio.gather(*(cluster.evict(pod) for pod in asked))
     kept = {_name(pod): "is terminating" for pod in pods}
@@ -88,7 +89,7 @@ async def _evict(cluster: Cluster, pods: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _reason(answer: Answer) -> str:
-    """The cluster's words; of a refused eviction the causes name the budget."""
+    """The API's message. For a refused eviction, its causes name the budget."""
     causes: Sequence[Mapping[str, Any]] = (answer.body.get("details") or {}).get("causes") or ()
     words = [str(item) for item in (answer.body.get("message"), *(cause.get("message") for cause in causes)) if item]
     return " ".join(words) or answer.problem

@@ -1,7 +1,7 @@
-"""Whether etcd is whole: a control plane machine may hold what its Ready node says nothing of.
+"""Whether etcd is complete: a Ready node does not show the state of the etcd member on it.
 
-A machine that is installed again comes back without its data, and OpenShift's etcd does not start there while the
-member that it was is still in etcd's list: that one is taken out before (`etcd_member`).
+A machine that is installed again comes back without its data, and OpenShift's etcd does not start there as long as its
+old member is in etcd's list. That is removed before (`etcd_member`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from metal_ipi.provider.installation.nodes import Cluster
 from metal_ipi.provider.status import Status
 
 NAMESPACE, CONTAINER = "openshift-etcd", "etcdctl"
-"""Of etcd's pods, and in them of the container that has etcdctl and the variables that it reads."""
+"""The namespace of etcd's pods, and the container in them with etcdctl and its environment variables."""
 
 
 async def trouble(cluster: Cluster, *, members: int, needed: Sequence[str] | None = None) -> str | None:
-    """What etcd's operator tells of members that are missing (`etcd_operator.trouble`); None where all are there, or
+    """What etcd's operator reports about missing members (`etcd_operator.trouble`); None if all are healthy, or if
     there is no such operator."""
     operator = await cluster.operator("etcd")
     return None if operator is None else etcd_operator.trouble(operator, members=members, needed=needed)
 
 
 async def is_whole(job: Job, cluster: Cluster, status: Status, pace: Pace) -> None:
-    """Waits until all members are there again."""
+    """Wait until all members are healthy again. Raises ProviderError when the time is up."""
     backoff = pace.looks(job.timeout_seconds)
     while text := await trouble(cluster, members=len(job.members)):
         too_long = ProviderError(
@@ -41,12 +41,12 @@ async def is_whole(job: Job, cluster: Cluster, status: Status, pace: Pace) -> No
 
 
 def secret_names(job: Job) -> tuple[str, ...]:
-    """The Secrets that hold the certificates of a node's member."""
+    """The Secrets with the certificates of a node's member."""
     return tuple(f"{prefix}-{job.node}" for prefix in ("etcd-peer", "etcd-serving", "etcd-serving-metrics"))
 
 
 def by_hand(job: Job, member: str = "") -> str:
-    """The commands that take the machine's member out of etcd, to be pasted; with its id where that is known."""
+    """The commands for removing the machine's member from etcd by hand; with its id, if that is known."""
     other = next((each for each in job.members if each != job.node), "OTHER-NODE")
     etcdctl = f"oc rsh --namespace={NAMESPACE} --container={CONTAINER} etcd-{other} etcdctl member"
     return "\n".join(

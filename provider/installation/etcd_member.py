@@ -1,15 +1,16 @@
-"""The etcd member of a control plane machine that is installed again: taken out of etcd before the machine comes back.
+"""Removes the etcd member of a control plane machine that is installed again, before the machine comes back.
 
-A machine that comes back without its data cannot go on as the member that it was: OpenShift's etcd does not start there
-as long as that one is in etcd's list (openshift/etcd openshift-tools/pkg/discover-etcd-initial-cluster). Nobody else
-takes it out: cluster-etcd-operator's ClusterMemberRemovalController does so only where Machine objects exist, and on
-platform none there are none (pkg/operator/ceohelpers/machine_api.go, IsFunctional). Once it is out, and the node has
-joined, the operator adds and promotes a new member by itself (pkg/operator/clustermembercontroller).
+A machine that comes back without its data cannot continue as its old member: OpenShift's etcd does not start there as
+long as that member is in etcd's list (openshift/etcd openshift-tools/pkg/discover-etcd-initial-cluster). Nothing else
+removes it: cluster-etcd-operator's ClusterMemberRemovalController does so only with Machine objects, which platform
+none does not have (pkg/operator/ceohelpers/machine_api.go, IsFunctional). Once it is removed, and the node has joined,
+the operator adds and promotes a new member itself (pkg/operator/clustermembercontroller).
 
-This is what OpenShift's documentation has people do («replacing an unhealthy etcd member»), by the same means: etcdctl,
-in an etcd pod of another node. Its quorum guard is left on: since 4.18 it only keeps the operator from making a new
+OpenShift's documentation describes the same procedure for people («replacing an unhealthy etcd member»): etcdctl in an
+etcd pod of another node. Its quorum guard stays on: since 4.18 it only prevents the operator from rolling out a new
 revision while all nodes are at the newest one, which a node that has just joined is not (CheckSafeToScaleCluster in
-pkg/operator/ceohelpers/bootstrap.go); before, certificates stay good, because the node keeps its name and address.
+pkg/operator/ceohelpers/bootstrap.go); before 4.18, certificates stay valid, because the node keeps its name and
+address.
 """
 
 from __future__ import annotations
@@ -35,27 +36,28 @@ _COMMAND_SECONDS = 60.0
 
 
 class _Unexpected(Exception):
-    """etcd is not as it has to be for a member to be taken out; the message says why."""
+    """etcd is not in a state in which a member may be removed; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """A member of etcd, as etcdctl tells of it."""
+    """A member of etcd, as etcdctl reports it."""
 
     id: str
     """In hex, as etcdctl takes it."""
     name: str
-    """Its node's; empty until it has started for the first time."""
+    """The name of its node; empty until it has started for the first time."""
     hosts: frozenset[str]
-    """Addresses of its peers' URLs."""
+    """The hosts in its peer URLs."""
     clients: tuple[str, ...]
     learner: bool
 
 
 async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) -> None:
-    """Returns when the machine is no member any more. Nothing of its old system may run.
+    """Return when the machine is no longer a member. Its old system must not run any more.
 
-    Where it cannot be done from here, it is said how to do it by hand, and waited for.
+    If the member cannot be removed automatically, the commands for doing it by hand are reported, and waited for.
+    Raises ProviderError when the time is up.
     """
     if await cluster.operator("etcd") is None:
         await status.remark(f"this cluster has no etcd operator: no member of etcd is taken out for {job.node}")
@@ -69,7 +71,8 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
                 f"{job.timeout_seconds:g} s: {why}. The machine stays in its live system, and no other control "
                 f"plane machine is taken down. By hand:\n{await _by_hand(job, cluster)}\nThen the same command goes on"
             )
-        if not told and backoff.elapsed >= pace.cluster:  # etcd itself is silent for a while when a member goes
+        # etcd itself does not answer for a while after a member was removed
+        if not told and backoff.elapsed >= pace.cluster:
             told = True
             await status.remark(
                 f"the etcd member of {job.node} is not taken out yet: {why}. It is tried again. By hand:\n"
@@ -80,39 +83,39 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
 
 
 async def take_out(job: Job, cluster: Cluster, status: Status) -> str:
-    """Take the machine's member out of etcd, by one attempt; the cluster has an etcd operator. Nothing of the machine's
-    old system may run. Answers why it is not out yet; empty: it is out."""
+    """Try once to remove the machine's member from etcd. The cluster must have an etcd operator, and the machine's old
+    system must not run. Returns why it is not removed yet; empty if it is."""
     try:
         return "" if await _is_out(job, cluster, status) else "it was told to go"
     except _Unexpected as error:
         return str(error)
     except RemoteError as error:
         if etcd_operator.members_available(await cluster.operator("etcd")) == len(job.members) - 1:
-            return ""  # somebody did it by hand
+            return ""  # it was removed by hand
         return f"etcd cannot be asked: {error}"
 
 
 async def remove_secrets(job: Job, cluster: Cluster) -> None:
-    """Deletes the certificates of the member that the machine was; the operator makes others for the new one."""
+    """Delete the certificates of the machine's old member; the operator issues others for the new one."""
     if await cluster.operator("etcd") is not None:
         for name in secret_names(job):
             await cluster.delete_secret(NAMESPACE, name)
 
 
 async def _by_hand(job: Job, cluster: Cluster) -> str:
-    """The commands, with the member's id where the operator has written it down."""
+    """The commands for doing it by hand; with the member's id, if the operator has recorded it."""
     known = await cluster.config_map("etcd-endpoints", NAMESPACE)
     ids = [key for key, address in (known or {}).items() if address in job.all_addresses]
     return etcd.by_hand(job, ids[0] if len(ids) == 1 else "")
 
 
 async def _is_out(job: Job, cluster: Cluster, status: Status) -> bool:
-    """Whether the machine is no member. Takes its member out where it is one and that is safe."""
+    """Whether the machine is not a member. If it is one, and removal is safe, remove its member."""
     members = parse(await _etcdctl(job, cluster, "member", "list", "-w", "json"))
     member = stale(members, job)
     if member is None:
         return True
-    # It ends with 1 where an endpoint is not healthy, which that of the member is not.
+    # etcdctl exits with 1 if an endpoint is not healthy, and the old member's is not.
     healthy = healthy_endpoints(
         await _etcdctl(job, cluster, "endpoint", "health", "--cluster", "-w", "json", fine=(1,))
     )
@@ -123,7 +126,8 @@ async def _is_out(job: Job, cluster: Cluster, status: Status) -> bool:
 
 
 def stale(members: Sequence[Member], job: Job) -> Member | None:
-    """The member that the machine was. Raises where others are not those of this control plane."""
+    """The machine's old member; None if it has none. Raises _Unexpected if the other members are not those of this
+    control plane."""
     ours = [each for each in members if each.name == job.node or each.hosts & set(job.all_addresses)]
     others = {each.name for each in members if each not in ours}
     expected = set(job.members) - {job.node}
@@ -141,7 +145,7 @@ def stale(members: Sequence[Member], job: Job) -> Member | None:
 
 
 def refuse_unsafe(members: Sequence[Member], member: Member, healthy: frozenset[str], job: Job) -> None:
-    """Raises where the member is alive, or where etcd would not be quorate without it."""
+    """Raise _Unexpected if the member is alive, or if etcd would lose its quorum without it."""
     if healthy & set(member.clients):
         raise _Unexpected(
             f"member {member.id} answers, though {job.node} runs no etcd: find out what answers there first"
@@ -156,7 +160,8 @@ def refuse_unsafe(members: Sequence[Member], member: Member, healthy: frozenset[
 
 
 def parse(output: str) -> list[Member]:
-    """`etcdctl member list -w json`: ids are numbers there, and names and client URLs are missing before a start."""
+    """Parse `etcdctl member list -w json`: ids are numbers; names and client URLs are missing before a member's first
+    start."""
     try:
         found: Sequence[Mapping[str, Any]] = json.loads(output)["members"]
         return [
@@ -174,7 +179,7 @@ def parse(output: str) -> list[Member]:
 
 
 def healthy_endpoints(output: str) -> frozenset[str]:
-    """`etcdctl endpoint health -w json`: the URLs that are healthy."""
+    """Parse `etcdctl endpoint health -w json`: the URLs of healthy endpoints."""
     try:
         found: Sequence[Mapping[str, Any]] = json.loads(output)
         return frozenset(str(each["endpoint"]).rstrip("/") for each in found if each["health"] is True)
@@ -183,7 +188,7 @@ def healthy_endpoints(output: str) -> frozenset[str]:
 
 
 async def _etcdctl(job: Job, cluster: Cluster, *words: str, fine: tuple[int, ...] = ()) -> str:
-    """What etcdctl prints in the etcd pod of another control plane node, the first one that is ready."""
+    """Run etcdctl in the first ready etcd pod of another control plane node; returns its output. Raises RemoteError."""
     pods = await cluster.pods_of(NAMESPACE, "etcd=true")
     others = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName") in set(job.members) - {job.node}]
     ready = [pod for pod in others if is_ready(pod)]

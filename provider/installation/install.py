@@ -1,4 +1,4 @@
-"""Getting a machine into its installer, following the installer, and getting the machine onto its disk."""
+"""Boots a machine into its installer, follows the installer, and boots the machine from its disk."""
 
 from __future__ import annotations
 
@@ -18,55 +18,56 @@ from metal_ipi.provider.installation.remote import Remote, missing_files, withdr
 from metal_ipi.provider.resource import Context
 
 _AGAIN = 3
-"""How often a machine that fell out of its installer is sent there once more."""
+"""How often a machine that left its installer too early is sent back."""
 
 
 _ORDER, _FOUND = _NOT_OURS = ("order", "found")
-"""Methods that this run did not use: the machine was ordered into its installer, or an earlier run sent it there."""
+"""Values of `via` for ways that this run did not take: the machine was ordered into its installer, or sent there by an
+earlier run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How long things may take, in seconds."""
+    """Pauses and timeouts, in seconds."""
 
     soon: float = 0.7
-    """Between the first looks at a machine, and after something new was seen of it."""
+    """Between the first looks at a machine, and after a change."""
     look: float = 3.0
-    """Between two looks at one of which nothing new is seen."""
+    """Between two looks without a change."""
     newcomer: float = 10.0
-    """Without another machine that is held, until those that are there are checked."""
+    """Without a new held machine, until the held ones are checked."""
     gather: float = 0.5
-    """For the machines of a pool to come together before the first one has its turn."""
+    """For machines of a pool to arrive before the first one has its turn."""
     patience: float = 120.0
     """A machine that is silent for less may be starting."""
     entry: float = 900.0
-    """Until the live system answers: firmware of servers takes minutes."""
+    """Until the live system answers: servers' firmware takes minutes."""
     leave: float = 120.0
-    """Until a system that is to go has gone."""
+    """Until a system that was told to reboot is gone."""
     vanished: float = 120.0
-    """A live system that is silent for so long is gone."""
+    """A live system that is silent for so long is considered gone."""
     power: float = 15.0
-    """A machine that is silent for so long may have no power: that is asked for."""
+    """For a machine that is silent for so long, the power state is asked."""
     answer: float = 20.0
-    """Until a BMC tells of the power: a slow one must not keep us from looking at the machine."""
+    """For a BMC's answer about the power: a slow BMC must not delay the next look at the machine."""
     cluster: float = 60.0
-    """A cluster that does not answer for so long is unreachable."""
+    """A cluster that does not answer for so long is considered unreachable."""
     commands: float = 900.0
-    """One command of the user, or the check of a node."""
+    """For one command of the user, or the check of a node."""
 
     def looks(self, timeout: float) -> backoff.Backoff:
-        """The pauses between looks at something that may take `timeout` seconds."""
+        """The pauses between looks at a process that may take `timeout` seconds."""
         return backoff.Backoff(timeout=timeout, first=min(self.soon, self.look), longest=self.look)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A machine that is installed."""
+    """The result for a machine that is installed."""
 
     device: str
     via: str
     seen: Seen
-    """Which system answered then: the live one, unless it runs from disk already."""
+    """The last observation: the live system, unless it runs from disk already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,32 +76,33 @@ class _Lost:
 
     why: str
     entry_failed: bool
-    """Whether the method that was to get it there is to blame: it need not be tried again."""
+    """Whether the way into the installer failed, so that it need not be tried again."""
     seen: Seen
 
 
 class Installer:
-    """Installs one machine, whatever state it is in. A run that follows a killed one finds where that one was."""
+    """Installs one machine in any state. After a killed run it continues from the machine's current state."""
 
     def __init__(self, context: Context, job: Job, remote: Remote, pace: Pace, meeting: Meeting) -> None:
-        """`meeting`: where machines of its role that are held before anything is written come together."""
+        """`meeting`: where held machines of the same role wait for each other, before anything is written."""
         self._context, self._status, self._job, self._remote, self._pace = context, context.status, job, remote, pace
         self._meeting = meeting
         self._unusable: dict[str, str] = {}
-        """Ways into the installer that are not to be taken any more, and why."""
+        """Ways into the installer that are not tried any more, and why."""
         self._tried: dict[str, int] = {}
-        """How often one that was taken did not lead there."""
+        """How often each way did not lead there."""
         self._ask_power_at = 0.0
         self._held = 0.0
-        """For how many seconds it waited for the others: they are none of what it may take."""
+        """Seconds that it waited for other machines; these do not count towards its timeout."""
         self._last_sign: float | None = None
-        """When a machine that is watched answered last, or was watched first."""
+        """When the watched machine last answered, or was first watched."""
 
     async def settled(self, *, patient: bool = True) -> Seen:
-        """Which system answers; a silent one may be starting and is given time, unless it has no power. Not
-        `patient`: silence is an answer at once, because whatever may be starting there is to go.
+        """Wait until a system answers, or the machine is known to be silent.
 
-        Raises ProviderError where a system answers that is none of the machine's, and may not be wiped.
+        A silent machine may be starting and gets time, unless it is off. Not `patient`: silence is accepted at once,
+        because whatever starts there will be replaced. Raises ProviderError if an unknown system answers that may not
+        be wiped.
         """
         begun, pauses = backoff.clock.now(), self._pace.looks(math.inf)
         patience = 0.0
@@ -115,7 +117,7 @@ class Installer:
             if not patient or await self.is_off():
                 return seen
             if quiet >= self._pace.patience and not patience:
-                # Without its installer's files it was installed, and boots its disk for the first time.
+                # If its installer's files are gone, it was installed, and may be in the first boot from its disk.
                 gone = await missing_files(self._context, self._job)
                 patience = self._pace.entry if gone else self._pace.patience
             if patience and quiet >= patience:
@@ -135,10 +137,10 @@ class Installer:
         )
 
     async def install(self, seen: Seen, *, underway: bool, again: bool) -> Outcome:
-        """Returns once the machine is installed, before it leaves the live system.
+        """Return once the machine is installed, before it leaves the live system. Raises ProviderError.
 
-        `underway` tells that somebody sent it into its installer already, `again` that a live system which failed did
-        so in an earlier run: what it stumbled over may be set right.
+        `underway`: somebody has sent it into its installer already. `again`: a live system that failed did so in an
+        earlier run, so its cause may have been corrected.
         """
         async with self._meeting.expecting(self._job):
             return await self._install(seen, underway=underway, again=again)
@@ -156,7 +158,7 @@ class Installer:
             if isinstance(end, Outcome):
                 return end
             if end.entry_failed:
-                # A driver that finds its one-time boot passed over does more the next time.
+                # The driver may do more the next time after its one-time boot was ignored.
                 self._tried[via] = self._tried.get(via, 0) + 1
                 if via != self._remote.via or self._tried[via] > 1:
                     self._unusable[via] = end.why
@@ -174,9 +176,9 @@ class Installer:
         return isinstance(seen, Installed) and seen.generation == self._job.generation
 
     async def _enter(self, seen: Seen) -> tuple[str, str]:
-        """Sends the machine into its installer by the first way that takes the order.
+        """Send the machine into its installer by the first way that works. Raises ProviderError if none does.
 
-        Answers that way, and the id of the boot which has to end.
+        Returns that way, and the id of the boot that must end.
         """
         job = self._job
         if missing := await missing_files(self._context, job):
@@ -223,7 +225,8 @@ class Installer:
         await self._status.remark(f"{self._job.hostname} could not be sent into its installer by {way}: {why}")
 
     async def _follow(self, before: str, via: str, deadline: float) -> Outcome | _Lost:
-        """Watches until the machine is installed, or is not in its installer. Raises ProviderError when it failed."""
+        """Watch until the machine is installed, or is not in its installer. Raises ProviderError if the installation
+        failed."""
         job, pace = self._job, self._pace
         begun = sign = backoff.clock.now()
         lived, told, pauses = False, "", pace.looks(deadline - begun)
@@ -271,27 +274,27 @@ class Installer:
             await pauses.pause()
 
     async def _be_checked(self, seen: Installing) -> None:
-        """Has a machine that waits for it checked together with the others of its role. Raises ProviderError where it
-        is held back."""
+        """Have a held machine checked together with the others of its role. Raises ProviderError if it is refused."""
         job, begun = self._job, backoff.clock.now()
         await self._status.live(f"{job.hostname}: {seen.step}")
         try:
             await self._meeting.attend(job, self._status.remark)
-        except (NotYet, WrongHostKey) as error:  # the next look tells what became of it
+        except (NotYet, WrongHostKey) as error:  # the next look shows what happened to it
             await self._status.live(f"{job.hostname} cannot be checked: {error}")
         finally:
             self._held += backoff.clock.now() - begun
 
     async def boot_from_disk(self, done: Outcome) -> None:
-        """Has the machine boot from its disk, now and from now on; returns once the live system is left."""
+        """Make the machine boot from its disk, now and later; returns once the live system has ended."""
         job, seen = self._job, done.seen
         await self._remote.withdraw()
-        # Before the restart: a run that follows a killed one has to know a machine that is in its first boot.
+        # Before the restart: missing files tell a run after a killed one that the machine is in its first boot.
         await withdraw_files(self._context, job)
         try:
             await self._remote.boot_disk()
         except RemoteError as error:
-            # Its script is gone: even where the network comes first again, its firmware goes on to the disk.
+            # Its script is withdrawn: even if the network comes first in its boot order, its firmware goes on to the
+            # disk.
             await self._status.remark(f"{error}; {job.hostname} is restarted all the same")
         if not isinstance(seen, Installing):
             return
@@ -311,8 +314,7 @@ class Installer:
             await pauses.pause()
 
     async def watch(self) -> Seen:
-        """Which system of an installed machine answers. Switches one on that is silent because it has no power: nobody
-        else would."""
+        """Look at an installed machine. If it is silent because it is off, switch it on, because nothing else would."""
         seen, now = await machine.look(self._job), backoff.clock.now()
         if self._last_sign is None or not isinstance(seen, Silent):
             self._last_sign = now
@@ -323,7 +325,8 @@ class Installer:
         return seen
 
     async def is_off(self) -> bool:
-        """Whether it surely has no power; what cannot be told soon is not known, and not asked again for a while."""
+        """Whether it is known to be off. If that cannot be found out soon, False; then it is not asked again for a
+        while."""
         if backoff.clock.now() < self._ask_power_at:
             return False
         try:
@@ -342,5 +345,5 @@ class Installer:
 
     @property
     def named(self) -> str:
-        """The machine and what switches it, for messages."""
+        """The machine, and what controls its power, for messages."""
         return f"machine {self._job.hostname} ({self._job.machine_id}, {self._remote.where})"

@@ -1,4 +1,4 @@
-"""A machine that was installed again comes back: from its disk, checked, Ready, and open for pods."""
+"""A machine that was installed again comes back: boots from its disk, is checked, becomes Ready, and is uncordoned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metal_ipi.provider.status import Status
 
 
 async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: Pace) -> Installed:
-    """Waits until the machine runs its generation and is past its first boot, which ends in a restart."""
+    """Wait until the machine runs its generation from disk, and its first boot, which ends in a reboot, is over."""
     backoff = pace.looks(job.timeout_seconds)
     first_boot = FirstBoot()
     while True:
@@ -37,10 +37,10 @@ async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: P
 
 
 async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> None:
-    """Waits until the machine runs from its disk, and runs the script that tells whether it is what it should be.
+    """Wait until the machine runs from its disk, and run the check script on it. Raises ProviderError if the check
+    fails.
 
-    What the script finds on a node that goes down or restarts meanwhile is not believed: it is run again. What it finds
-    on one that stays as it is cannot get better.
+    A failed check is repeated if the node reboots or goes down during it. On a node that stays as it is, it is final.
     """
     backoff = pace.looks(job.timeout_seconds)
     while True:
@@ -68,11 +68,12 @@ async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> N
 
 
 async def is_ready(job: Job, node: NodeObject, installer: Installer, status: Status, pace: Pace) -> None:
-    """Waits until the node is Ready in the boot that SSH finds. Approves its certificate requests on the way, and puts
-    back on it what people had put there as soon as it has registered, before it is Ready: pods come after its taints.
+    """Wait until the node is Ready in the boot that SSH sees. Raises ProviderError when the time is up.
 
-    A cluster takes a minute to miss a kubelet: until then it tells that the node as it was before is Ready.
-    A node may boot again before its kubelet starts: RHCOS does, into the operating system of the cluster's release.
+    Approves its certificate requests. As soon as the node has registered, it also restores what people had set on the
+    old node, because taints must be there before pods are. The API reports the old node as Ready for about a minute,
+    until it misses its kubelet. A node may also boot again before its kubelet starts: RHCOS does, into the operating
+    system of the cluster's release.
     """
     gate = NodesReady(
         {**(job.api or {}), "names": [job.node], "addresses": {job.node: list(job.all_addresses)}}, [job.node]
@@ -94,6 +95,6 @@ async def is_ready(job: Job, node: NodeObject, installer: Installer, status: Sta
 
 
 async def open_again(job: Job, cluster: Cluster, status: Status) -> None:
-    """Lets pods come again, unless the node had been cordoned by somebody else."""
+    """Uncordon the node, unless somebody else had cordoned it."""
     if not await cluster.uncordon(job.node):
         await status.remark(f"node {job.node} stays cordoned: it was before it was installed again")

@@ -1,7 +1,7 @@
-"""A machine seen over SSH: the system that answers tells by its host key which one it is.
+"""A machine as seen over SSH: the host key tells which of its systems answers.
 
-Everything an installation decides is found here, from the machine itself, never from what an earlier run may have
-written down: so a run that follows a killed one goes on where that one was.
+All decisions of an installation are based on the machine itself, never on notes of an earlier run. So a run after a
+killed one continues from the machine's current state.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SERVICE = "metal-ipi-install.service"
 _FAILED = f"sudo -n systemctl is-failed --quiet {_SERVICE} 2>/dev/null && echo yes || echo no"
 _JOURNAL = f"sudo -n journalctl --boot --unit={_SERVICE} --lines=5 --output=cat --no-pager"
 _AUTHORITIES = "/etc/pki/tls/certs/ca-bundle.crt"
-"""Those that RHCOS trusts."""
+"""The file with the authorities that RHCOS trusts."""
 _KEY_TIMEOUT = 10.0
 _ENDS = ("done", "failed", "expired")
-"""States after which the installer has nothing more to say."""
+"""Final states of the installer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +40,13 @@ class Installing:
     """The live system answers."""
 
     state: str
-    """waiting, installing, done, failed or expired."""
+    """One of: waiting, held, installing, done, failed, expired."""
     generation: str
-    """Of the installation it was started for; empty before its installer has begun."""
+    """The generation that it installs; empty before its installer has started."""
     boot_id: str
     step: str = ""
     device: str = ""
-    """A stable path of the disk it chose."""
+    """A stable path of the chosen disk."""
     reason: str = ""
     remedy: str = ""
 
@@ -56,30 +56,30 @@ class Installed:
     """The system on disk answers."""
 
     generation: str
-    """Empty where it has no marker of this cluster and machine."""
+    """The generation in its marker; empty if it has no marker of this cluster and machine."""
     boot_id: str
     joined: bool
-    """Whether its kubelet has ever got a certificate from a cluster, for all we know."""
+    """Whether its kubelet ever got a certificate from a cluster; True if that is unknown."""
     first_boot: str
-    """How far its first boot is; for `FirstBoot`."""
+    """The progress of its first boot, for `FirstBoot`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Silent:
-    """Nothing answers that we know."""
+    """No known system answers."""
 
     why: str
     stranger: bool = False
-    """Whether something answers that is none of the machine's systems."""
+    """Whether a system answers whose host key is none of the machine's."""
 
 
 Seen = Installing | Installed | Silent
 
 
 async def look(job: Job) -> Seen:
-    """Which system answers, and what it says. Never raises for what a machine does."""
+    """Find out which system answers, and its state. Raises nothing for what a machine does."""
     try:
-        # The live system again at the end: a machine may have gone over into it between the first two questions.
+        # The live system is asked again at the end: the machine may have booted into it after the first question.
         for ask in (_ask_live, _ask_disk, _ask_live):
             with contextlib.suppress(WrongHostKey):
                 return await ask(job)
@@ -99,7 +99,7 @@ async def _ask_disk(job: Job) -> Seen:
 
 
 async def _read(job: Job, node: GateNode, document: str, question: str) -> tuple[Mapping[str, Any], str, str]:
-    """A JSON document (empty where there is none), the boot's id, and what a command prints."""
+    """Read a JSON document (empty if missing), the boot's id, and a command's output. Raises NotYet."""
     command = f"cat {_BOOT_ID}; echo $({question}); cat {document} 2>/dev/null || true"
     lines = (await run(node, job.access(), command)).splitlines()
     if len(lines) < 2:
@@ -114,7 +114,7 @@ async def _read(job: Job, node: GateNode, document: str, question: str) -> tuple
 
 
 async def _speechless(job: Job, seen: Installing) -> Installing:
-    """An installer that ended without a word: it could not be started, or was killed."""
+    """The state of an installer that ended without a report: it could not be started, or was killed."""
     try:
         lines = (await run(job.installing, job.access(), _JOURNAL)).splitlines()
         said = f"its journal ends with: {' | '.join(line.strip() for line in lines) or 'nothing'}"
@@ -142,14 +142,14 @@ def _installed(job: Job, answer: tuple[Mapping[str, Any], str, str]) -> Installe
     words = said.split()
     ours = marker.get("cluster") == job.cluster and marker.get("machine") == job.node
     generation = str(marker.get("generation") or "") if ours else ""
-    # A machine that does not tell, because sudo refuses or its disk fails, may be part of the cluster.
+    # If the machine does not tell (sudo refuses, or its disk fails), assume that it is part of the cluster.
     return Installed(
         generation=generation, boot_id=boot_id, joined=words[:1] != ["no"], first_boot=words[-1] if words else ""
     )
 
 
 async def host_key(job: Job) -> str:
-    """The fingerprint of whatever answers SSH at the machine's address."""
+    """The fingerprint of the host key at the machine's address."""
     import asyncssh
 
     try:
@@ -160,25 +160,27 @@ async def host_key(job: Job) -> str:
 
 
 async def kexec(job: Job, node: GateNode, authorities: str | None) -> None:
-    """Sends a running system over into the live system; returns before it goes. Raises NotYet."""
+    """Boot a running system into the live system by kexec; returns before it goes down. Raises NotYet or
+    WrongHostKey."""
     await run(node, job.access(), "sudo -n bash -s", kexec_script(job, authorities), timeout=_KEXEC_TIMEOUT)
 
 
 async def reboot(job: Job, node: GateNode) -> None:
-    """Restarts a running system; returns before it goes. Raises NotYet or WrongHostKey."""
+    """Reboot a running system; returns before it goes down. Raises NotYet or WrongHostKey."""
     await run(node, job.access(), "sudo -n bash -s", _later("systemctl reboot"))
 
 
 _KEXEC_TIMEOUT = 900.0
-"""The live kernel and initramfs are 100 MB."""
+"""Downloading the live kernel and initramfs takes long: they have 100 MB."""
 
 
 def kexec_script(job: Job, authorities: str | None = None) -> str:
-    """What a running node does to become its own installer: given to bash as input, for it names secret places.
+    """The script by which a running node boots its own installer. It is passed on standard input, because it contains
+    secret URLs.
 
-    `authorities` (PEM) are those of the artifact host that not every system trusts. The kernel takes one archive, so
-    the one with the live system's Ignition is put behind the initramfs, where the kernel expects a further one: at a
-    multiple of four bytes (Linux, init/initramfs.c).
+    `authorities` (PEM) are those of the artifact host that systems do not trust already. kexec takes one initramfs, so
+    the archive with the live system's Ignition is appended to it, at a multiple of four bytes, where the kernel expects
+    a further archive (Linux, init/initramfs.c).
     """
     live = job.live
     named = {"kernel": live.kernel, "initramfs": live.initramfs, **({"config": live.config} if live.config else {})}
@@ -204,7 +206,7 @@ sync
 
 
 def _trust(authorities: str | None) -> str:
-    """What has curl trust these authorities too: it takes one file, which then stands for all."""
+    """Makes curl trust these authorities too: it takes one file, which must contain all of them."""
     if authorities is None:
         return "trust=()"
     system = f"if [ -e {_AUTHORITIES} ]; then cat {_AUTHORITIES}; fi >ca.pem"
@@ -212,7 +214,7 @@ def _trust(authorities: str | None) -> str:
 
 
 def _later(command: str) -> str:
-    """Does something in a second, whatever becomes of the connection that asked for it."""
+    """Run a command a second later, independent of the SSH connection."""
     return f"setsid --fork sh -c {shlex.quote(f'sleep 1; {command}')} </dev/null >/dev/null 2>&1\n"
 
 

@@ -1,10 +1,10 @@
-"""What people put on a node: its labels, annotations and taints without those that software keeps there by itself.
+"""What people set on a node: its labels, annotations and taints, except those that software maintains itself.
 
-A Node object that is removed and made anew has lost the former; the latter come back without us, and must not be put
-back: an old k8s.ovn.org/node-chassis-id would keep the node from its network. So the lists below tell whose a key is. A
-pattern that ends in `/` stands for all keys that begin so. Not in the lists, because people set them on bare metal:
-topology.kubernetes.io/*, node.kubernetes.io/exclude-from-external-load-balancers, node-role.kubernetes.io/infra and
-other roles, and the label k8s.ovn.org/egress-assignable.
+When a Node object is deleted and created again, the former are lost. The latter come back on their own and must not be
+restored: an old k8s.ovn.org/node-chassis-id would keep the node out of its network. So the lists below say which keys
+belong to software. A pattern that ends in `/` matches all keys with this prefix. Not in the lists, because people set
+them on bare metal: topology.kubernetes.io/*, node.kubernetes.io/exclude-from-external-load-balancers,
+node-role.kubernetes.io/infra and other roles, and the label k8s.ovn.org/egress-assignable.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 WORKER_ROLE = "node-role.kubernetes.io/worker"
 _ROLES = (
     # The kubelet's --node-labels (machine-config-operator templates/*/01-*-kubelet/_base/units/kubelet.service.yaml).
-    # machine-config-operator gives and takes `worker` on control plane machines (pkg/controller/node).
+    # machine-config-operator adds and removes `worker` on control plane machines (pkg/controller/node).
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
     "node-role.kubernetes.io/arbiter",
@@ -39,7 +39,7 @@ _LABELS = (
     "kubevirt.io/",  # virt-handler's heartbeat
 )
 _ANNOTATIONS = (
-    "metal-ipi/",  # ourselves
+    "metal-ipi/",  # our own
     "k8s.ovn.org/",  # ovn-kubernetes pkg/util/node_annotations.go
     "machineconfiguration.openshift.io/",  # machine-config-operator pkg/daemon/constants
     "machine.openshift.io/",  # machine-api-operator, nodelink
@@ -55,8 +55,8 @@ _ANNOTATIONS = (
     "metal.equinix.com/",  # cloud-provider-equinix-metal: the node's BGP peers
 )
 _TAINTS = (
-    # The node lifecycle controller, and the kubelet when it registers (k8s.io/api/core/v1/well_known_taints.go).
-    # People set `out-of-service` on a node that is down for good; of one that is back it is not true.
+    # The node lifecycle controller, and the kubelet when it registers (k8s.io/api/core/v1/well_known_taints.go). People
+    # set `out-of-service` on a node that is down for good; it must not be restored on a node that is back.
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",  # cloud providers
     "UpdateInProgress",  # machine-config-operator pkg/daemon/constants NodeUpdateInProgressTaint
@@ -67,20 +67,20 @@ _TAINTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """What people put on one node."""
+    """What people set on one node."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     taints: Sequence[Mapping[str, str]]
-    """`key`, `effect`, and `value` where there is one."""
+    """`key`, `effect`, and `value` if it has one."""
     unschedulable: bool
-    """Whether somebody else than we cordoned it."""
+    """Whether somebody else cordoned it."""
     no_worker: bool
-    """Whether somebody took the worker's role from it, which the kubelet gives to each new node of a worker."""
+    """Whether somebody removed the worker role, which the kubelet gives to each new worker node."""
 
 
 def marks_of(node: Mapping[str, Any], *, cordoned_here: bool) -> Marks:
-    """The marks of a Node object."""
+    """What people set on a Node object."""
     metadata: Mapping[str, Any] = node.get("metadata") or {}
     spec: Mapping[str, Any] = node.get("spec") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
@@ -98,9 +98,9 @@ def marks_of(node: Mapping[str, Any], *, cordoned_here: bool) -> Marks:
 
 
 def missing(marks: Marks, node: Mapping[str, Any], *, worker: bool) -> dict[str, Any] | None:
-    """A merge patch that puts back what a Node object lacks, and changes nothing that it has; None where nothing does.
+    """A merge patch that restores what a Node object lacks, and changes nothing else; None if nothing is missing.
 
-    `worker` tells that it is a worker's: of another one the worker's role is the machine config operator's to take.
+    `worker`: it is a worker. On other nodes the machine config operator maintains the worker role.
     """
     metadata: Mapping[str, Any] = node.get("metadata") or {}
     spec: Mapping[str, Any] = node.get("spec") or {}
@@ -125,7 +125,7 @@ def missing(marks: Marks, node: Mapping[str, Any], *, worker: bool) -> dict[str,
 
 
 def _of_others(values: Mapping[str, str], owned: Sequence[str]) -> dict[str, str]:
-    """Without what the cluster sets by itself."""
+    """Without the keys that software maintains."""
     return {key: value for key, value in values.items() if not _is_of(owned, key)}
 
 

@@ -1,8 +1,8 @@
-"""Where the machines of one pool that are held in their live systems come together, and what becomes of them there.
+"""Where the machines of one pool wait in their live systems for each other, and are checked together.
 
-The engine runs so many resources at once as it likes, so nobody may wait for a machine that is not begun with: those
-that are there are checked when all that are begun with are there, and none came for a while. What machines told that
-were checked before in the same run stays known.
+The engine may run any number of resources at once, so nothing may wait for a machine whose resource has not started.
+The held machines are checked when all started ones are there, and no new one has come for a while. Results of machines
+that were checked earlier in the same run are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from metal_ipi.provider.resources.live_system import LiveChecksArgs
 Say = Callable[[str], Awaitable[None]]
 _PROBE_SECONDS = 300.0
 _PEERS = 10
-"""So many others each machine asks: in large pools not every pair is tried."""
+"""The number of other machines to which each one tests its connection: in large pools not every pair is tested."""
 _VERDICT = "/run/metal-ipi/verdict"
 _GO = "go"
 _REMEDY = (
@@ -36,26 +36,25 @@ class Meeting:
     """The machines of one pool of a cluster, in one run."""
 
     def __init__(self, *, gather: float, look: float) -> None:
-        """`gather`: seconds without a newcomer after which nobody is waited for who is not begun with. `look`: between
-        two looks."""
+        """`gather`: seconds without a new machine after which the check starts. `look`: seconds between two looks."""
         self._gather, self._look = gather, look
         self._begun: set[str] = set()
-        """Host names of those that are on their way into the live system, or held there."""
+        """Host names of machines on their way into the live system, or held there."""
         self._failed: set[str] = set()
         self._held: dict[str, Job] = {}
         self._known: dict[str, rules.Asked] = {}
         self._verdicts: dict[str, asyncio.Future[str]] = {}
-        """By host name, what is to become of one that is held: `go`, or why nothing is installed."""
+        """By host name, the decision about a held machine: `go`, or why nothing is installed."""
         self._newest = 0.0
         self._checking: asyncio.Task[None] | None = None
         self._warnings = ""
         self.refused = False
-        """Whether nothing was installed on some."""
+        """Whether nothing was installed on some machines."""
 
     @asynccontextmanager
     async def expecting(self, job: Job) -> AsyncGenerator[None]:
-        """As long as a machine is being installed, or may have to be: nobody is checked without it until it was. May be
-        entered once more within."""
+        """Register a machine that is, or may have to be, installed: others wait for it before they are checked.
+        Reentrant."""
         self._failed.discard(job.hostname)
         if job.live_checks is not None:
             self._begun.add(job.hostname)
@@ -69,11 +68,11 @@ class Meeting:
             self._begun.discard(job.hostname)
 
     async def attend(self, job: Job, say: Say) -> None:
-        """Have a machine that is held checked with the others, and tell it what is to become of it.
+        """Check a held machine together with the others, and tell it the decision.
 
-        Raises ProviderError where nothing is installed, and NotYet or WrongHostKey where it cannot be asked now.
+        Raises ProviderError if nothing is installed, and NotYet or WrongHostKey if the machine cannot be asked now.
         """
-        if job.live_checks is None:  # its installer is of a run that wanted it to be checked
+        if job.live_checks is None:  # its installer was made by a run with checks
             await self._tell(job, [_GO])
             return
         verdict = asyncio.get_running_loop().create_future()
@@ -99,13 +98,13 @@ class Meeting:
         await run(job.installing, job.access(), command, "".join(f"{line}\n" for line in lines))
 
     async def _check(self) -> None:
-        """Check those that are there when it is time; those that come meanwhile are checked after them."""
+        """Check the held machines when it is time; those that come in between are checked after them."""
         while self._held:
             await self._gathered()
             jobs = dict(self._held)
             try:
                 await self._check_all(jobs)
-            except Exception as error:  # told by those that wait, who would wait for ever
+            except Exception as error:  # raised by the waiting machines, which would wait for ever otherwise
                 for name in jobs:
                     self._end(name, error)
             while any(verdict.done() for verdict in self._verdicts.values()):
@@ -115,7 +114,7 @@ class Meeting:
         answers = await asyncio.gather(*(self._ask(job, jobs) for job in jobs.values()))
         told = dict(zip(jobs, answers, strict=True))
         away = {name: each for name, each in told.items() if isinstance(each, NotYet | WrongHostKey)}
-        for name, why in away.items():  # the others go on being held
+        for name, why in away.items():  # the others stay held
             self._end(name, why)
         if not away:
             self._judge(jobs, {name: each for name, each in told.items() if isinstance(each, facts.Facts | str)})
@@ -128,12 +127,12 @@ class Meeting:
             await backoff.clock.sleep(self._look)
 
     def _absent(self) -> set[str]:
-        """Members of the pool that were not seen in this run; they may run already."""
+        """Members of the pool that were not seen in this run; they may be running already."""
         members = {member for job in self._held.values() for member in job.members}
         return members - {job.node for job in self._held.values()} - {each.node for each in self._known.values()}
 
     async def _ask(self, job: Job, jobs: Mapping[str, Job]) -> facts.Facts | str | NotYet | WrongHostKey:
-        """What a machine tells; or why it cannot, for good (a text) or now."""
+        """A machine's answers; or why it cannot answer, permanently (a text) or now (an exception)."""
         asked = job.live_checks or LiveChecksArgs(release="")
         names = sorted(jobs)
         place = names.index(job.hostname)
@@ -188,7 +187,7 @@ class Meeting:
 
     def _end(self, name: str, what: str | Exception) -> None:
         verdict = self._verdicts.get(name)
-        if verdict is None or verdict.done():  # nobody waits any more
+        if verdict is None or verdict.done():  # nothing waits for it any more
             return
         if isinstance(what, str):
             verdict.set_result(what)

@@ -1,10 +1,10 @@
-"""The Node object of a machine that is installed again: removed while nothing of the machine's old system runs.
+"""The Node object of a machine that is installed again: deleted while the machine's old system does not run.
 
-Why it has to go: a machine that comes back with an empty disk has another k8s.ovn.org/node-chassis-id, which
-ovn-kubernetes refuses to write over the old one (go-controller/pkg/ovnwebhook/nodeadmission.go; OCPBUGS-80960). When:
-while the live system runs. Then no kubelet misses its object, and what is bound to the node surely does not run any
-more. What people put on it (`marks`) is kept in a ConfigMap of the cluster, from before the machine goes until it is on
-the new object: a run that follows a killed one finds it there.
+It must be deleted because a machine with an empty disk has another k8s.ovn.org/node-chassis-id, which ovn-kubernetes
+refuses to write over the old one (go-controller/pkg/ovnwebhook/nodeadmission.go; OCPBUGS-80960). It is deleted while
+the live system runs: then no kubelet misses the object, and the node's pods certainly do not run any more. What people
+had set on it (`marks`) is stored in a ConfigMap of the cluster until it is restored on the new object: a run after a
+killed one finds it there.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ _LONGEST_PAUSE = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class _Record:
-    """What is kept of a Node object."""
+    """What is stored of a Node object."""
 
     machine: str
-    """The platform's id of the machine whose node it was."""
+    """The platform's id of the node's machine."""
     uid: str
-    """Of the object: another one of the same name was made after it."""
+    """The UID of the object, which differs from that of a later object with the same name."""
     marks: Marks
 
 
 class NodeObject:
-    """One machine's."""
+    """The Node object of one machine."""
 
     def __init__(self, cluster: Cluster, job: Job, status: Status) -> None:
         self._cluster, self._job, self._status = cluster, job, status
         self._record_name = f"metal-ipi-node-{job.node}"
         self._nothing_kept = False
-        """Whether it is known that there is no record."""
+        """Whether it is known that nothing is stored."""
 
     async def is_kept(self) -> bool:
-        """Whether an earlier run removed the machine's Node object, or was about to."""
+        """Whether an earlier run deleted the machine's Node object, or was about to."""
         record = await self._record()
         return record is not None and record.machine == self._job.machine_id
 
     async def save(self) -> Mapping[str, Any] | None:
-        """Keeps what people put on the object that is there now, and answers the object."""
+        """Store what people had set on the current object; returns the object, or None if there is none."""
         node = await self._cluster.node(self._job.node)
         if node is None:
             return None
         record = await self._record()
         if record is not None and record.machine == self._job.machine_id and record.uid != _uid(node):
-            node = await self._restore(record, node)  # an earlier run did not come to that
+            node = await self._restore(record, node)  # an earlier run did not get to restoring it
         cordoned_here = CORDONED in (node["metadata"].get("annotations") or {})
         record = _Record(
             machine=self._job.machine_id, uid=_uid(node), marks=marks_of(node, cordoned_here=cordoned_here)
@@ -73,7 +73,8 @@ class NodeObject:
         return node
 
     async def remove(self) -> None:
-        """Removes the object, as it was saved last. The machine's old system must not run any more."""
+        """Delete the object, after storing what people had set. The machine's old system must not run. Raises
+        ProviderError when the time is up."""
         timeout = self._job.drain_timeout_seconds
         backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
         while (node := await self.save()) is not None:
@@ -89,12 +90,12 @@ class NodeObject:
             await backoff.wait_for(f"the Node object {self._job.node} to go", self._status.live, too_long)
 
     async def remove_for_good(self) -> None:
-        """Removes the object of a node that does not come back."""
+        """Delete the object of a node that does not come back."""
         await self.remove()
         await self._cluster.delete_config_map(self._record_name)
 
     async def remove_former(self) -> bool:
-        """Removes the object if it is that of the machine's former system. Answers whether it was there."""
+        """Delete the object if it belongs to the machine's old system. Returns whether it did."""
         record, node = await self._record(), await self._cluster.node(self._job.node)
         if record is None or node is None or record.machine != self._job.machine_id or record.uid != _uid(node):
             return False
@@ -102,9 +103,9 @@ class NodeObject:
         return True
 
     async def put_back(self, boot_id: str) -> bool:
-        """Gives the object that the machine made what people had put on the former one, once.
+        """Restore once, on the new object, what people had set on the old one.
 
-        Answers whether that is done, and the machine has told of itself in this boot.
+        Returns whether that is done, and the machine's kubelet has reported in this boot.
         """
         node = await self._cluster.node(self._job.node)
         if node is None or boot_of(node) not in ("", boot_id):
@@ -125,7 +126,7 @@ class NodeObject:
         return True
 
     async def _restore(self, record: _Record, node: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The object with what it lacked."""
+        """Add what the object lacks; returns the object."""
         found: Mapping[str, Any] | None = node
         while found is not None:
             patch = missing(record.marks, found, worker=self._job.role == WORKER)
@@ -159,7 +160,7 @@ def _uid(node: Mapping[str, Any]) -> str:
 
 
 def _told(patch: Mapping[str, Any]) -> str:
-    """The keys of a patch, without values, which may be long; and without our own label, which comes back, too."""
+    """The keys in a patch, without values, which may be long; and without our own label, which is restored too."""
     metadata, spec = patch.get("metadata") or {}, patch.get("spec") or {}
     keys = {kind: sorted(set(metadata.get(kind) or ()) - {BEING_INSTALLED}) for kind in ("labels", "annotations")}
     parts = [f"{kind} {', '.join(those)}" for kind, those in keys.items() if those]

@@ -1,4 +1,4 @@
-"""A machine's node in its cluster: whether it is Ready, and whether pods may come to it."""
+"""A machine's node in its cluster: its readiness, cordoning, and other calls to the cluster's API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from metal_ipi.provider.resources.installation import BEING_INSTALLED
 _NODES = "/api/v1/nodes"
 _OURS = "/api/v1/namespaces/kube-system/configmaps"
 CORDONED = "metal-ipi/cordoned"
-"""Annotation of nodes that were cordoned here: others stay cordoned when their machine is installed again."""
+"""The annotation of nodes that were cordoned here. Nodes without it stay cordoned after the installation."""
 
 
 class Unreachable(RemoteError):
@@ -21,11 +21,11 @@ class Unreachable(RemoteError):
 
 
 class Refused(ProviderError):
-    """The cluster's API does not do what it was asked for."""
+    """The cluster's API refuses a request."""
 
 
 class Cluster:
-    """The API of the cluster whose machines are installed. What may pass by itself is tried again."""
+    """The API of the cluster to which the machines belong. Transient errors are retried."""
 
     def __init__(self, credentials: Mapping[str, Any], *, patience: float) -> None:
         self._url = str(credentials["url"])
@@ -33,22 +33,22 @@ class Cluster:
         self._patience = patience
 
     async def node(self, name: str) -> Mapping[str, Any] | None:
-        """The node, or None where it has not joined."""
+        """The node; None if it has not joined."""
         return await self._read(f"{_NODES}/{name}", f"node {name}")
 
     async def away(self, names: Sequence[str]) -> dict[str, str]:
-        """Those of the nodes that serve nothing now, and why: not Ready, or being installed by another run."""
+        """Those of the nodes that are unavailable, and why: not Ready, or being installed by another run."""
         nodes = {str(item["metadata"]["name"]): item for item in await self._list(_NODES, "the nodes")}
         found = {name: _away(nodes.get(name)) for name in names}
         return {name: why for name, why in found.items() if why}
 
     async def operator(self, name: str) -> Mapping[str, Any] | None:
-        """One of OpenShift's cluster operators, or None where there is none."""
+        """One of OpenShift's cluster operators; None if it does not exist."""
         return await self._read(f"/apis/config.openshift.io/v1/clusteroperators/{name}", f"cluster operator {name}")
 
     async def cordon(self, name: str, generation: str) -> None:
-        """Keeps new pods off a node, and notes who did so, both at once. One that is cordoned stays as it is, but for
-        the label that keeps health checks from restarting its machine."""
+        """Cordon a node, and note in the same request that we did. On a node that is cordoned already, only set the
+        label that keeps health checks from restarting its machine."""
         node = await self.node(name)
         if node is None:
             return
@@ -61,10 +61,11 @@ class Cluster:
             await self._ask("PATCH", f"{_NODES}/{name}", f"cordon node {name}", body)
 
     async def uncordon(self, name: str) -> bool:
-        """Lets pods come again, if it was cordoned here, and health checks in any case. Answers whether pods may."""
+        """Uncordon a node if it was cordoned here, and remove the label for health checks. Returns whether pods may
+        come."""
         node = await self.node(name)
         if node is None:
-            return True  # a node that joins anew is not cordoned
+            return True  # a node that joins again is not cordoned
         metadata: dict[str, Any] = {"labels": {BEING_INSTALLED: None}} if _is_labelled(node) else {}
         body: dict[str, Any] = {"metadata": metadata}
         ours = CORDONED in (node["metadata"].get("annotations") or {})
@@ -76,26 +77,26 @@ class Cluster:
         return ours or not (node.get("spec") or {}).get("unschedulable")
 
     async def patch_node(self, node: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-        """Merges into a Node object. Answers False where the object has changed since, or is another one now."""
+        """Apply a merge patch to a Node object. Returns False if the object has changed since, or was replaced."""
         name = node["metadata"]["name"]
         body = {**patch, "metadata": {**(patch.get("metadata") or {}), **_as_read(node)}}
         answer = await self._ask("PATCH", f"{_NODES}/{name}", f"change node {name}", body, fine=(404, 409))
         return not answer.problem
 
     async def remove_node(self, node: Mapping[str, Any]) -> None:
-        """Removes a Node object, unless it has changed since it was read."""
+        """Delete a Node object, unless it has changed since it was read."""
         name = node["metadata"]["name"]
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": _as_read(node)}
         await self._ask("DELETE", f"{_NODES}/{name}", f"remove node {name}", body, fine=(404, 409))
 
     async def config_map(self, name: str, namespace: str = "kube-system") -> Mapping[str, str] | None:
-        """What a ConfigMap holds; None where there is none."""
+        """The data of a ConfigMap; None if there is none."""
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         found = await self._read(path, f"ConfigMap {namespace}/{name}")
         return None if found is None else found.get("data") or {}
 
     async def write_config_map(self, name: str, data: Mapping[str, str]) -> None:
-        """Makes or replaces a ConfigMap of ours."""
+        """Create or replace a ConfigMap of ours."""
         metadata = {"name": name, "labels": {"app.kubernetes.io/managed-by": "metal-ipi"}}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
         what = f"write ConfigMap kube-system/{name}"
@@ -104,25 +105,25 @@ class Cluster:
             await self._ask("POST", _OURS, what, body)
 
     async def delete_config_map(self, name: str) -> None:
-        """Deletes a ConfigMap of ours, if it is there."""
+        """Delete a ConfigMap of ours, if it exists."""
         await self._ask("DELETE", f"{_OURS}/{name}", f"delete ConfigMap kube-system/{name}", {}, fine=(404,))
 
     async def pods(self, node: str) -> list[Mapping[str, Any]]:
-        """All pods that are bound to a node."""
+        """All pods on a node."""
         return await self._list(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}", f"the pods of {node}")
 
     async def pods_of(self, namespace: str, label: str) -> list[Mapping[str, Any]]:
-        """The pods of a namespace that have a label, `key=value`."""
+        """The pods of a namespace with a label, `key=value`."""
         path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={label.replace('=', '%3D')}"
         return await self._list(path, f"the pods of {namespace}")
 
     async def delete_secret(self, namespace: str, name: str) -> None:
-        """Deletes a Secret, if it is there."""
+        """Delete a Secret, if it exists."""
         path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
         await self._ask("DELETE", path, f"delete Secret {namespace}/{name}", {}, fine=(404,))
 
     async def evict(self, pod: Mapping[str, Any]) -> Answer:
-        """Asks once that a pod goes; what the cluster says to that is the caller's to judge."""
+        """Request a pod's eviction once; the caller evaluates the answer."""
         place = {key: str(pod["metadata"][key]) for key in ("name", "namespace")}
         options = {"preconditions": {"uid": str(pod["metadata"]["uid"])}}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": place, "deleteOptions": options}
@@ -130,7 +131,7 @@ class Cluster:
         return await self.api.request("POST", path, body)
 
     async def _read(self, path: str, what: str) -> Mapping[str, Any] | None:
-        """An object; None where there is none."""
+        """An object; None if there is none."""
         answer = await self._ask("GET", path, f"read {what}", fine=(404,))
         return None if answer.status == 404 else answer.body
 
@@ -140,7 +141,10 @@ class Cluster:
     async def _ask(
         self, method: str, path: str, what: str, body: Mapping[str, Any] | None = None, *, fine: tuple[int, ...] = ()
     ) -> Answer:
-        """An answer that is good, or one of the statuses that are fine. `what` completes «asked to …» in an error."""
+        """Send a request until the answer is 2xx, or one of the statuses in `fine`. Raises Refused or Unreachable.
+
+        `what` completes «asked to …» in the error.
+        """
         backoff = Backoff(timeout=self._patience, longest=2.0)
         while True:
             answer = await self.api.request(method, path, body)
@@ -155,7 +159,7 @@ class Cluster:
 
 
 def _as_read(node: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells that an object is still the one that was read."""
+    """Preconditions: the object is still the one that was read."""
     return {key: node["metadata"][key] for key in ("uid", "resourceVersion")}
 
 
@@ -164,7 +168,7 @@ def _is_labelled(node: Mapping[str, Any]) -> bool:
 
 
 def boot_of(node: Mapping[str, Any] | None) -> str:
-    """Id of the boot in which the kubelet last told of itself; empty where it does not tell."""
+    """The id of the boot in which the kubelet last reported; empty if unknown."""
     return str((((node or {}).get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
 
 

@@ -1,8 +1,8 @@
-"""Running a command in a pod's container over the API, as `oc rsh` and `kubectl exec` do.
+"""Runs a command in a pod's container through the API, like `oc rsh` and `kubectl exec`.
 
-A WebSocket with the subprotocol v4.channel.k8s.io: each message begins with its channel's number; 1 is what the command
-prints, 2 its errors, and 3, once it has ended, a Status (kubernetes staging/src/k8s.io/kubelet/pkg/cri/streaming/
-remotecommand/websocket.go). Imported when it is needed, which is seldom.
+A WebSocket with the subprotocol v4.channel.k8s.io: each message begins with the number of its channel; 1 is standard
+output, 2 standard error, and 3, after the command's end, a Status (kubernetes staging/src/k8s.io/kubelet/pkg/cri/
+streaming/remotecommand/websocket.go). Imported only when it is needed, which is rare.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OUTPUT, _ERRORS, _STATUS = 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     output: str
@@ -31,7 +31,7 @@ class Ran:
 
 
 async def execute(api: Api, pod: Mapping[str, Any], container: str, command: Sequence[str], *, timeout: float) -> Ran:
-    """Runs a command to its end. Raises RemoteError where that did not come about."""
+    """Run a command to its end. Raises RemoteError if that was not possible."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import WebSocketException
     from websockets.typing import Subprotocol
@@ -43,7 +43,7 @@ async def execute(api: Api, pod: Mapping[str, Any], container: str, command: Seq
 
     async def run() -> None:
         url = api.url.replace("https", "wss", 1) + path
-        # Straight to the cluster, as all that is asked of it.
+        # Connect directly, like all requests to the cluster.
         async with connect(url, ssl=api.tls, subprotocols=[Subprotocol(_PROTOCOL)], proxy=None) as socket:
             async for message in socket:
                 data = message.encode() if isinstance(message, str) else message
@@ -63,7 +63,7 @@ async def execute(api: Api, pod: Mapping[str, Any], container: str, command: Seq
 
 
 def _code(said: bytes, pod: str) -> int:
-    """The exit status that a Status tells of."""
+    """The exit status in a Status. Raises RemoteError."""
     try:
         status: Mapping[str, Any] = json.loads(said)
         if status.get("status") == "Success":

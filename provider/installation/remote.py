@@ -1,4 +1,4 @@
-"""What a platform does for an installation from outside of the machine: by its BMC, or by its API."""
+"""How a platform controls a machine from outside during an installation: by its BMC, or by its API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Opener = Callable[[str, Settings, Status], AbstractAsyncContextManager[Any]]
 
 
 class Remote(ABC):
-    """One machine from outside. Raises RemoteError naming machine, where it was asked, and the remedy."""
+    """One machine, controlled from outside. Methods raise RemoteError with the machine, the place and the remedy."""
 
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
         self._settings, self._status, self._job, self._opener = context.settings, context.status, job, opener
@@ -34,50 +34,50 @@ class Remote(ABC):
     @property
     @abstractmethod
     def via(self) -> str:
-        """What `enter` is called in outputs."""
+        """The name of `enter` in outputs."""
 
     @property
     @abstractmethod
     def where(self) -> str:
-        """What switches the machine, for messages."""
+        """What controls the machine's power, for messages."""
 
     @property
     @abstractmethod
     def remedy(self) -> str:
-        """What to look at when the machine does not come into its installer, in sentences."""
+        """What to check if the machine does not boot into its installer, in sentences."""
 
     @abstractmethod
     async def prepare(self) -> None:
-        """Has the machine find its installer, and the installed system what it reads, whatever starts it."""
+        """Make the installer available to the machine, and the files that the installed system reads."""
 
     @abstractmethod
     async def enter(self) -> None:
-        """Starts the machine into its installer."""
+        """Boot the machine into its installer."""
 
     @abstractmethod
     async def withdraw(self) -> None:
-        """Has the machine not find its installer any more."""
+        """Make the installer unavailable to the machine."""
 
     @abstractmethod
     async def boot_disk(self) -> None:
-        """Has whatever switches the machine boot it from its disk."""
+        """Configure the machine to boot from its disk."""
 
     async def restart(self) -> None:
-        """Restarts it, whatever it runs."""
+        """Restart the machine, whatever it runs."""
         async with self._driver() as driver:
             await driver.restart(self._job.machine_id)
 
     @abstractmethod
     async def is_off(self) -> bool:
-        """Whether it has no power."""
+        """Whether it is off."""
 
     def environment(self) -> dict[str, str]:
-        """How to reach what switches it, for commands of the user."""
+        """Environment variables for the user's commands: how to reach its BMC."""
         return {}
 
 
 class _Server(Remote):
-    """A server that was claimed: known by a name of the provider's configuration."""
+    """A claimed server, which has a name in the provider's configuration."""
 
     def __init__(self, context: Context, job: Job, opener: Opener) -> None:
         super().__init__(context, job, opener)
@@ -124,7 +124,7 @@ class _Redfish(_Server):
         )
 
     async def prepare(self) -> None:
-        # A disc is large, and nothing finds it by itself: it is made when the BMC is to attach it.
+        # A disc is large, and no machine boots it on its own: it is made only when the BMC is about to attach it.
         if self._bmc.boot_method != LIVE_ISO:
             await self._publish()
 
@@ -179,7 +179,7 @@ class _Ironic(_Server):
         )
 
     async def prepare(self) -> None:
-        # A disc is large, and nothing finds it by itself: it is made when it is to be attached.
+        # A disc is large, and no machine boots it on its own: it is made only when it is about to be attached.
         if self._by_network:
             await self._publish()
 
@@ -210,7 +210,7 @@ class _EquinixMetal(Remote):
 
     async def prepare(self) -> None:
         job, url = self._job, self._job.ipxe_script_url
-        if job.script and job.artifacts:  # the one that it was ordered with says nothing of now
+        if job.script and job.artifacts:  # the script that it was ordered with lacks the current arguments
             section, name = self._settings.need_artifacts(), self._script_name
             store, directory = open_store(section), job.artifacts[0].directory
             files = {name: job.script_now().encode()}
@@ -224,13 +224,13 @@ class _EquinixMetal(Remote):
             await driver.reinstall(self._job.machine_id)
 
     async def withdraw(self) -> None:
-        """A machine that is not always booted from the network boots its disk all the same."""
+        """A machine that does not always boot from the network boots its disk anyway."""
         if self._job.artifacts:
             store, directory = open_store(self._settings.need_artifacts()), self._job.artifacts[0].directory
             await persistently(lambda: store.delete(directory, [self._script_name]), self._status.live)
 
     async def boot_disk(self) -> None:
-        """It does by itself. The script that it was ordered with is its own again: nothing has drifted."""
+        """It boots its disk anyway. Its original script is set again, so that a preview shows no drift."""
         job = self._job
         async with self._driver() as driver:
             await driver.describe(job.machine_id, user_data=job.user_data, ipxe_script_url=job.ipxe_script_url)
@@ -253,12 +253,12 @@ _REMOTES: Mapping[str, type[Remote]] = {"redfish": _Redfish, "ironic": _Ironic, 
 
 
 def open_remote(context: Context, job: Job, opener: Opener = open_driver) -> Remote:
-    """The machine's platform; contacts nothing yet."""
+    """The object for the machine's platform; does not connect yet."""
     return _REMOTES[job.platform](context, job, opener)
 
 
 async def missing_files(context: Context, job: Job) -> list[str]:
-    """The installer's files which are not on the artifact host."""
+    """The installer's files that are not on the artifact host."""
     store = open_store(context.settings.need_artifacts())
     missing: list[str] = []
     for each in job.artifacts:
@@ -268,7 +268,7 @@ async def missing_files(context: Context, job: Job) -> list[str]:
 
 
 async def withdraw_files(context: Context, job: Job) -> None:
-    """Deletes the installer's files: they hold secrets, and the machine is installed."""
+    """Delete the installer's files: they contain secrets, and are not needed after the installation."""
     store = open_store(context.settings.need_artifacts())
     for each in job.artifacts:
         await persistently(lambda each=each: store.delete(each.directory, each.files), context.status.live)

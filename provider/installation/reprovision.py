@@ -1,4 +1,4 @@
-"""Installing a machine again whose node is part of a cluster: drain, install, join, check, in its turn."""
+"""Installs a machine again whose node is part of a cluster: drain, install, join, check, when its turn comes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _REMEDIES = {
 
 
 def refuse_unconsented(job: Job) -> None:
-    """A control plane machine is installed again by consent only, and never where that ends the cluster. Before there
-    is a cluster, nobody has to consent."""
+    """Raise InvalidInputs if a control plane machine may not be installed again: without consent, or if the cluster
+    would lose its quorum. Before there is a cluster, no consent is needed."""
     if not job.has_etcd or job.disposable:
         return
     count = len(job.members)
@@ -50,7 +50,7 @@ def refuse_unconsented(job: Job) -> None:
 
 
 class Reprovisioning:
-    """One machine's turn. Every step finds out whether an earlier, killed run has done it."""
+    """The turn of one machine. Every step first finds out whether an earlier, killed run has done it."""
 
     def __init__(
         self, context: Context, job: Job, remote: Remote, installer: Installer, *, roll: Roll, pace: Pace
@@ -60,7 +60,7 @@ class Reprovisioning:
         self._installer = installer
 
     async def run(self) -> Outcome:
-        """Raises ProviderError, and leaves the machine where it was then."""
+        """Install the machine again. Raises ProviderError; the machine stays in the state in which it was then."""
         job = self._job
         refuse_unconsented(job)
         seen = await self._installer.settled()
@@ -74,12 +74,12 @@ class Reprovisioning:
             self._need_no_cluster(seen, "it is not told how to reach the cluster: set `credentials`")
             return await self._alone(seen)
         cordoned, ready = CORDONED in _annotations(node), is_ready(node)
-        # A control plane machine that is merely cordoned, or merely not Ready, may still hold what the others need.
+        # A control plane machine that is only cordoned, or only not Ready, may still run what the others need.
         away = (cordoned and not ready) if job.has_etcd else (cordoned or not ready)
         turn = Turn(
             node=job.node,
             at_once=1 if job.has_etcd else job.max_unavailable,
-            # One that is away needs nobody's leave to be brought back.
+            # A machine that is away already does not make another one unavailable.
             up=not (away or isinstance(seen, Installing) or self._is_done(seen)),
             others=lambda: self._away(cluster),
             tell=self._status.live,
@@ -114,16 +114,16 @@ class Reprovisioning:
         return outcome
 
     async def _alone(self, seen: Seen) -> Outcome:
-        """Of a cluster that never came about nobody misses a node."""
+        """A cluster that was never formed misses no node, so there is no draining."""
         outcome = await self._installer.install(await self._prepared(seen), underway=False, again=True)
         await self._installer.boot_from_disk(outcome)
         await join.check(self._job, self._installer, self._status, self._pace)
         return outcome
 
     async def _forget(self, cluster: Cluster, node: NodeObject, seen: Seen) -> bool:
-        """Removes what the cluster still has of the machine's former system.
+        """Remove the machine's old etcd member, Node object and certificates.
 
-        Answers whether the new one runs already, as on a machine that lost its power then, and had taken that over.
+        Returns True if the new system runs already and has taken the old Node object over, as after a power loss.
         """
         job = self._job
         if isinstance(seen, Installed):
@@ -137,7 +137,7 @@ class Reprovisioning:
         return False
 
     async def _restart(self) -> None:
-        """A kubelet makes its node once, when it starts."""
+        """Restart the machine: a kubelet creates its Node object only once, when it starts."""
         job = self._job
         await self._status.remark(f"{job.hostname} came up as its former node: it is restarted, as a new one")
         try:
@@ -146,26 +146,28 @@ class Reprovisioning:
             await self._remote.restart()
 
     async def _prepared(self, seen: Seen) -> Seen:
-        """What answers once the user's commands were run, where a system runs that is to go."""
+        """Run the user's commands if the old system runs; returns the system that answers afterwards."""
         if not isinstance(seen, Installed) or self._is_done(seen):
             return seen
         await before_reboot(self._job, self._status, timeout=self._pace.commands)
         return await machine.look(self._job)
 
     async def _away(self, cluster: Cluster) -> dict[str, str]:
-        """Other members that serve nothing now, and why."""
+        """Other members of the pool that are unavailable, and why."""
         job = self._job
         others = [member for member in job.members if member != job.node]
         away = await cluster.away(others)
         if job.has_etcd:
-            # What etcd misses may be the member of this machine, which is to be brought back; never another one's.
+            # The member that etcd is missing may be that of this machine, which will be brought back; but never another
+            # one's.
             up = is_ready(await cluster.node(job.node))
             if text := await etcd.trouble(cluster, members=len(job.members), needed=None if up else others):
                 away["etcd"] = text
         return away
 
     async def _keep_quorum(self, cluster: Cluster) -> None:
-        """The last look before a control plane machine goes: draining it may have taken long."""
+        """Check the quorum a last time before a control plane machine goes down, because draining may have taken
+        long."""
         if not self._job.has_etcd:
             return
         if away := await self._away(cluster):
@@ -179,7 +181,7 @@ class Reprovisioning:
         return isinstance(seen, Installed) and seen.generation == self._job.generation
 
     def _need_no_cluster(self, seen: Seen, why: str) -> None:
-        """Fine only for a node that was never part of a cluster, as its kubelet knows."""
+        """Raise ProviderError, unless the node was never part of a cluster according to its kubelet."""
         if isinstance(seen, Installed) and not seen.joined:
             return
         raise ProviderError(

@@ -28,9 +28,9 @@ from metal_ipi.provider.values import UNKNOWN, has_unknown
 
 _COMPUTED = ("generation", "installedAt", "device", "via")
 _ANOTHER = frozenset({"platform", "machineId", "hostname", "cluster"})
-"""Inputs that make it another machine."""
+"""Inputs whose change means another machine, so that the resource is replaced."""
 _STABLE = re.compile(r"/dev/disk/by-(id|path)/[\w.:+=@,-]+")
-"""A disk's name that stays, and that kernel and iPXE take as it is."""
+"""A stable name of a disk, in characters that kernel and iPXE do not interpret."""
 
 
 class Installation(ResourceType):
@@ -38,8 +38,8 @@ class Installation(ResourceType):
 
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
     inputs = Job
-    # In the state's inputs already. What it runs stays with what was made: inputs tell what it should run, where it is
-    # left as it is.
+    # These are in the state's inputs already. `runs` is kept as an output: if a machine is left on an earlier
+    # generation, the inputs tell what it should run, and the outputs what it runs.
     hidden_inputs = frozenset(
         {"artifacts", "chain", "credentials", "expected", "live", "liveChecks", "members", "preRebootCommands"}
         | {"privateKey", "pxeCommands", "script", "userData"}
@@ -53,13 +53,14 @@ class Installation(ResourceType):
         self._rolls: dict[tuple[str, str], Roll] = defaultdict(
             lambda: Roll(gather=self._pace.gather, look=self._pace.look)
         )
-        """The turns of each cluster's pools; a plugin lives as long as one update."""
+        """The rolls of each cluster's pools; a plugin process lives as long as one update."""
         self._meetings: dict[tuple[str, str], Meeting] = defaultdict(
             lambda: Meeting(gather=self._pace.newcomer, look=self._pace.soon)
         )
-        """Where the machines of a cluster's pools come together that are held."""
+        """Where held machines of each cluster's pools wait for each other."""
         self._unformed: set[str] = set()
-        """The clusters of which this update says that they were not formed. States tell what an earlier one said."""
+        """Clusters that were not formed according to this update's inputs. States contain what an earlier update
+        said."""
 
     def check(self, inputs: Values) -> list[Problem]:
         if inputs.get("disposable") is True:
@@ -95,13 +96,13 @@ class Installation(ResourceType):
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
         job = Job.read(new)
         if old.get("generation") == new.get("generation"):
-            # Files that were uploaded once more install nothing: its installer, and with it its secrets, must not stay.
+            # Files that were uploaded again install nothing, but they contain secrets: delete them.
             await withdraw_files(context, job)
         if old.get("generation") == new.get("generation") or _stays(old, new):
             return {key: old.get(key) for key in _COMPUTED}
         job = job.model_copy(update={"recorded": _recorded(old, new)})
         if job.disposable or not old.get("generation"):
-            # What it was installed with is not wanted any more, so nobody waits for it to come up.
+            # The installed system is no longer wanted, so do not wait for it to come up.
             outdated = bool(old.get("generation"))
             return await self._install(context, resource_id, job, old=old, outdated=outdated)
         try:
@@ -117,7 +118,8 @@ class Installation(ResourceType):
         return {}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        """Leaves the installer's files to their `Artifacts`: a machine made anew may need them at this very moment."""
+        """Withdraw the boot script. The installer's files are left to their `Artifacts`: a replacement may need them at
+        this moment."""
         job = _job_in_state(old)
         job = job.model_copy(update={"disposable": job.cluster in self._unformed})
         remote = open_remote(context, job, self._opener)
@@ -129,33 +131,36 @@ class Installation(ResourceType):
     async def _install(
         self, context: Context, resource_id: str, job: Job, *, old: Values | None, outdated: bool = False
     ) -> Values:
-        """The first installation, begun by an earlier run where there is an `old` state, which tells what it left."""
+        """The first installation. `old` is the state of an earlier run that began it; None if there is none."""
         partial = {key: (old or {}).get(key) for key in _COMPUTED} | {"generation": "", "device": job.recorded or None}
         try:
             return await self._install_first(context, job, partial, again=old is not None, outdated=outdated)
-        except BaseException as error:  # after a cancellation too, what was published is to be found again
+        except BaseException as error:  # also after a cancellation, so that the next run finds what was published
             message = str(error) or f"interrupted while {job.hostname} was being installed"
             raise InitFailed(message, resource_id, partial) from error
 
     async def _install_first(
         self, context: Context, job: Job, partial: dict[str, Any], *, again: bool, outdated: bool
     ) -> Values:
-        """Nothing of a cluster is to be kept, unless the machine turns out to have a node. `partial` is the state of
-        one that is not finished: it tells whether the machine was installed, and may have joined since."""
+        """The first installation: drain only if a node exists.
+
+        `partial` is the state of an unfinished installation: it tells whether the machine was installed, and so may
+        have joined since.
+        """
         remote = open_remote(context, job, self._opener)
         installer = self._installer(context, job, remote)
         underway = job.ordered and not again
         meeting = self._meetings[(job.cluster, job.pool)]
         try:
-            # The others that are held wait for it from here on, however long it takes to tell what it runs.
+            # From here on the held machines wait for this one, however long it takes to find out what it runs.
             async with meeting.expecting(job):
                 seen = await (machine.look(job) if underway else installer.settled(patient=not outdated))
-                # A machine that answers as a node of the cluster was ordered long ago, whatever its order sent it into.
+                # A machine that answers as a node of the cluster was ordered earlier, whatever the order was for.
                 has_node = (not underway or isinstance(seen, Installed)) and await self._has_node(
                     context, job, seen, again=again, installed=bool(partial["installedAt"])
                 )
                 outcome = None if has_node else await installer.install(seen, underway=underway, again=again)
-            if outcome is None:  # where it waits for its turn, nobody waits for it
+            if outcome is None:  # the others must not wait for it while it waits for its turn
                 return await self._reprovision(context, job, remote)
             outputs = _outputs(job, outcome)
             partial.update({**outputs, "generation": ""})
@@ -167,9 +172,11 @@ class Installation(ResourceType):
         return outputs
 
     async def _has_node(self, context: Context, job: Job, seen: Seen, *, again: bool, installed: bool) -> bool:
-        """Whether the machine may be part of the cluster: it says so, it is silent and the cluster knows it, or an
-        earlier run took its node down to install it again. One that is disposable may have been part of an attempt
-        to form a cluster, of which nothing is kept."""
+        """Whether the machine may be part of the cluster: its system says so; or it is silent and the cluster knows it;
+        or an earlier run removed its node to install it again.
+
+        A disposable machine may only have been part of an attempt to form a cluster, of which nothing is kept.
+        """
         if job.disposable:
             return False
         if isinstance(seen, Installed) and seen.generation != job.generation:
@@ -208,7 +215,7 @@ class Installation(ResourceType):
 
 
 def _recorded(old: Values, new: Values) -> str | None:
-    """The disk that the machine is installed on, for its installer to keep to; see `Job.recorded`."""
+    """The disk that the machine is installed on, which its installer must use again; see `Job.recorded`."""
     if not old.get("installedAt"):
         return None
     device = str(old.get("device") or "")
@@ -217,7 +224,7 @@ def _recorded(old: Values, new: Values) -> str | None:
 
 
 def _stays(old: Values, new: Values) -> bool:
-    """Whether it is a control plane machine that is to go on with what it runs, until somebody consents."""
+    """Whether it is a control plane machine that keeps its generation until the user consents."""
     wanted = bool(new.get("keep")) and new.get("role") != WORKER and not new.get("consent")
     wanted = wanted and not new.get("disposable")
     return wanted and bool(old.get("generation")) and old.get("generation") != new.get("generation")
@@ -233,7 +240,7 @@ def _left_alone(old: Values, new: Values) -> str:
 
 
 def _job_in_state(old: Values) -> Job:
-    """The job as the state has it. Its generation is what was last seen, of any form."""
+    """The job in the state. Its generation in the state may have any form, so it is replaced."""
     return Job.of_state({**old, "generation": "0" * 16})
 
 
@@ -247,7 +254,7 @@ def _outputs(job: Job, outcome: Outcome) -> Values:
 
 
 async def _with_logs(job: Job, error: ProviderError) -> ProviderError:
-    """The error, and where the journal of whatever answers on the machine was put."""
+    """The error, with the place of the journal of the system that answers."""
     if job.log_directory is None:
         return error
     seen = await machine.look(job)
@@ -255,6 +262,6 @@ async def _with_logs(job: Job, error: ProviderError) -> ProviderError:
         return error
     node = job.installed if isinstance(seen, Installed) else job.installing
     redact = Redactor()
-    redact.learn(place.directory for place in job.artifacts)  # the live system's kernel command line has it
+    redact.learn(place.directory for place in job.artifacts)  # the live system's kernel command line contains it
     logs = await gather(job.access(node), f"installation-{job.hostname}", [node], redact=redact)
     return ProviderError(f"{error}\n  logs: {logs.directory}") if logs.directory else error

@@ -1,7 +1,7 @@
-"""Taking turns: how many machines of a pool may be away at once, and that a failure ends the roll.
+"""Turns: how many machines of a pool may be unavailable at once. A failure ends the roll.
 
-A plug-in process lives for one update, so what the machines of one update have to know of each other is kept here, in
-memory. A killed update forgets it, which does no harm: machines that are away are seen to be, in the cluster.
+A plugin process lives for one update, so what the machines of one update must know about each other is kept in memory.
+A killed update loses it, which does no harm: unavailable machines are noticed through the cluster's API.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metal_ipi.provider import backoff
 from metal_ipi.provider.errors import ProviderError
 
 Others = Callable[[], Awaitable[dict[str, str]]]
-"""Members of the pool that are away now, and why, without the one who asks."""
+"""Returns the other members of the pool that are unavailable, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,20 +24,20 @@ class Turn:
 
     node: str
     at_once: int
-    """How many of the pool may be away."""
+    """How many machines of the pool may be unavailable at once."""
     up: bool
-    """Whether it is not away already."""
+    """Whether it is still available."""
     others: Others
     tell: Callable[[str], Awaitable[None]]
-    """Takes what it waits for."""
+    """Reports what it waits for."""
     timeout: float
-    """Seconds for members that are away to come back."""
+    """Seconds to wait for unavailable members to come back."""
     remedy: str
-    """What to do when they do not."""
+    """What to do if they do not."""
 
     @property
     def place(self) -> tuple[bool, str]:
-        """Those that are away anyway go first, then by name."""
+        """The order of turns: unavailable machines first, then by name."""
         return (self.up, self.node)
 
 
@@ -45,15 +45,15 @@ class Roll:
     """The turns of one pool."""
 
     def __init__(self, *, gather: float, look: float) -> None:
-        """The engine begins with all machines of a pool nearly at once, in any order: the first one waits `gather`
-        seconds for the others. `look` is the time between two looks at the cluster."""
+        """The engine starts all machines of a pool nearly at once, in any order: the first one waits `gather` seconds
+        for the others. `look` is the time between two looks at the cluster."""
         self._gather, self._look = gather, look
         self._away: set[str] = set()
         self._waiting: dict[str, tuple[bool, str]] = {}
-        """Who waits, and its place."""
+        """The waiting machines, and their places in the order."""
         self._failed: str | None = None
         self._changed = asyncio.Event()
-        """Set when who is away or who waits has changed; the next change has an event of its own."""
+        """Set when the unavailable or waiting machines have changed; then replaced by a new event."""
 
     def _change(self) -> None:
         self._changed.set()
@@ -61,7 +61,7 @@ class Roll:
 
     @asynccontextmanager
     async def turn(self, turn: Turn) -> AsyncGenerator[None, None]:
-        """Waits until a machine may be away."""
+        """Wait until the machine may be unavailable; the context is its turn. Raises ProviderError."""
         self._waiting[turn.node] = turn.place
         try:
             await self._wait(turn)
@@ -93,7 +93,7 @@ class Roll:
                 await changed.wait()
                 hindered_since = None
                 continue
-            # What is in the cluster is only asked for by the one whose turn it is; while it looks, nobody overtakes it.
+            # Only the machine whose turn it is asks the cluster; meanwhile no other machine can get its turn.
             down = await turn.others() if up else {}
             away = {**down, **{name: "being installed" for name in self._away if name != node}}
             if self._failed is None and len(self._away) < at_once and (not up or len(away) < at_once):

@@ -1,7 +1,7 @@
-"""The hardware of servers, as BMCs or Ironic tell it before they are switched on, and what follows from it.
+"""The hardware of servers, as BMCs or Ironic report it before the servers are switched on, and checks of it.
 
-facts   what is told of one server, whoever tells it
-disks   which disks a machine may be installed to, as far as that can be told
-rules   what follows for the machines that servers are to be: findings. Pure
+facts   the hardware of one server, from any source
+disks   which disks a machine may be installed to, as far as that is known
+rules   checks of servers for their roles, which give findings: pure functions
 table   the same facts for people
 """

@@ -1,12 +1,13 @@
-"""Which disks a machine may be installed to, as far as it can be told before its live system sees them.
+"""Which disks a machine may be installed to, as far as that is known before its live system runs.
 
-The rules are those of `boot.install.device` (components/boot/install.sh applies them). BMCs and Ironic may know less of
-a server than its operating system does, and may use other names. So a rule counts as broken only where that is certain.
+The conditions are those of `boot.install.device` (components/boot/install.sh applies them). BMCs and Ironic may know
+less about a server than its operating system, and may use other names. So a condition counts as not met only if that is
+certain.
 
 - Only the operating system knows `byId`, `deviceName`, `hctl` and the two parts of WWNs.
-- SCSI cuts models to 16 characters and calls the vendor of SATA disks ATA: a difference proves nothing.
-- SAS disks also have a World Wide Name for each port, and BMCs tell one of them: a difference proves nothing.
-- Some BMCs cut or pad serial numbers: if one number contains the other, they are the same.
+- SCSI cuts models to 16 characters, and reports the vendor of SATA disks as ATA: a difference proves nothing.
+- SAS disks also have a World Wide Name for each port, and BMCs report one of them: a difference proves nothing.
+- Some BMCs cut or pad serial numbers: if one number contains the other, they count as equal.
 - Some BMCs round sizes: within 5 % of a limit nothing is certain.
 """
 
@@ -25,34 +26,34 @@ _TURNING = {"HDD": True, "SSD": False, "NVMe": False}
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the rules leave."""
+    """The disks that conditions allow."""
 
     certain: Sequence[Disk]
-    """Meet all rules."""
+    """Disks that meet all conditions."""
     possible: Sequence[Disk]
-    """Meet those that can be compared, at least."""
+    """Disks that meet at least all conditions that can be compared."""
 
     @property
     def all(self) -> Sequence[Disk]:
-        """Both."""
+        """All of them."""
         return (*self.certain, *self.possible)
 
 
 def choose(disks: Sequence[Disk], rules: Mapping[str, Any]) -> Choice:
-    """The disks of a server that may be meant by rules; one without size is no disk."""
+    """The disks of a server that the conditions may mean; an entry with size 0 is not a disk."""
     verdicts = [(disk, set(_verdicts(disk, rules))) for disk in disks if disk.size_bytes != 0]
     certain = [disk for disk, found in verdicts if found <= {True}]
     possible = [disk for disk, found in verdicts if None in found and False not in found]
     if rules.get("smallest"):
         if possible or any(disk.size_bytes is None for disk in certain):
-            return Choice(certain=[], possible=[*certain, *possible])  # any of them may be it
+            return Choice(certain=[], possible=[*certain, *possible])  # each of them may be the smallest
         least = min((disk.size_bytes or 0 for disk in certain), default=0)
         certain = [disk for disk in certain if disk.size_bytes == least]
     return Choice(certain=certain, possible=possible)
 
 
 def _verdicts(disk: Disk, rules: Mapping[str, Any]) -> Iterator[bool | None]:
-    """Of each rule whether the disk meets it; None where that cannot be told."""
+    """For each condition whether the disk meets it; None if that is unknown."""
     for name, wanted in rules.items():
         if name == "smallest":
             continue
@@ -86,10 +87,10 @@ def _same(told: str | None, wanted: str) -> bool | None:
 
 
 def _plain(text: str) -> str:
-    """Letters and digits, in lower case, without what says which kind of name it is."""
+    """Only the letters and digits, in lower case, without the prefix for the kind of name."""
     return re.sub(r"[^0-9a-z]", "", re.sub(r"^(0x|eui\.|naa\.|uuid\.|nvme\.)", "", text.strip().lower()))
 
 
 def plain_wwn(text: str) -> str:
-    """A World Wide Name as `Disk.wwns` has them."""
+    """A World Wide Name in the form of `Disk.wwns`."""
     return _plain(text)

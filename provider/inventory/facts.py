@@ -1,4 +1,4 @@
-"""What is told of one server, before it is switched on. None is what nobody tells; nothing is guessed."""
+"""The hardware of one server before it is switched on. None means that it is not reported; nothing is guessed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 Link = Literal["up", "down"]
 Tpm = Literal["2.0", "1.2", "off", "none"]
-"""`off`: there is one that is disabled, of whichever version."""
+"""`off`: there is one of unknown version, and it is disabled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Disk:
-    """A disk, or a volume of a RAID controller, which operating systems take for one."""
+    """A disk, or a volume of a RAID controller, which operating systems see as a disk."""
 
     name: str
     size_bytes: int | None = None
@@ -26,10 +26,11 @@ class Disk:
     wwns: Sequence[str] = ()
     """World Wide Names, in lower case and without prefix."""
     raid: str | None = None
-    """Of a volume its kind, `RAID1`. What operating systems see of its model, serial number and kind is not known."""
+    """The kind of a RAID volume, `RAID1`. What operating systems see as its model, serial number and kind is
+    unknown."""
 
     def to_wire(self) -> dict[str, Any]:
-        """What the state keeps of it, without what is not known."""
+        """The form for the state, without unknown values."""
         values = {"name": self.name, "sizeBytes": self.size_bytes, "model": self.model, "serial": self.serial,
                   "mediaType": self.media_type}  # fmt: skip
         return {key: value for key, value in values.items() if value is not None}
@@ -52,7 +53,7 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Something whose health is told."""
+    """A component with a health status."""
 
     kind: Literal["system", "processor", "memory", "disk", "power supply"]
     name: str
@@ -66,15 +67,15 @@ class Drive:
 
     name: str
     disc: str | None = None
-    """What is in it, in words."""
+    """The disc in it, as text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """A server."""
+    """The hardware of a server."""
 
     where: str = ""
-    """How messages call it; empty: which server it will be is not known yet."""
+    """The server's name in messages; empty if it is not known yet which server it will be."""
     power: str | None = None
     """`On`, `Off`, `PoweringOn`, `PoweringOff` or `Unknown`."""
     manufacturer: str | None = None
@@ -83,26 +84,26 @@ class Hardware:
     uuid: str | None = None
     """In lower case."""
     architecture: str | None = None
-    """`x86_64`, `aarch64`, or whatever else it is."""
+    """`x86_64`, `aarch64`, or another one."""
     memory_mib: float | None = None
     cpus: int | None = None
-    """Threads, or cores where only those are told."""
+    """The number of threads; of cores if threads are not reported."""
     disks: Sequence[Disk] | None = None
     cards: Sequence[Card] | None = None
     boot_mode: str | None = None
     """`uefi` or `bios`."""
     boot_modes: Sequence[str] | None = None
-    """Those that may be set."""
+    """The boot modes that can be set."""
     boot_targets: Sequence[str] | None = None
-    """What it may be told to boot, in Redfish's words."""
+    """The boot sources that can be set, with Redfish's names."""
     override: str | None = None
-    """What it boots at every start in place of its own order, in Redfish's words."""
+    """What it boots at every start instead of its own order, with Redfish's names."""
     secure_boot: bool | None = None
-    """Whether its firmware starts only what is signed."""
+    """Whether its firmware starts only signed programs."""
     tpm: Tpm | None = None
     parts: Sequence[Part] | None = None
     clock: tuple[datetime, datetime] | None = None
-    """What the BMC's clock said, and what ours said then."""
+    """The time of the BMC's clock, and our time at that moment."""
     drives: Sequence[Drive] | None = None
     firmware: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Versions: of `BIOS`, of `BMC`."""
+    """Versions of `BIOS` and `BMC`."""

@@ -1,12 +1,12 @@
-"""What follows from what is told of servers, before any is switched on: findings, server by server. Pure.
+"""Checks of servers' hardware before any server is switched on; findings by server. Pure functions.
 
-Figures of others: `provider.sizes`. The assisted installer, too, asks for a TPM of version 2.0 where one encrypts the
+Limits from others: `provider.sizes`. The assisted installer also requires a TPM of version 2.0 if a TPM encrypts the
 disk (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied). That all machines
-have one architecture is a limit of this project. What is not told is no error; it is a warning where the installation
-depends on it.
+have one architecture is a limit of this project. A value that is not reported is no error; it is a warning if the
+installation depends on it.
 
-How certain a mistake is decides whether it is an error. What may be right all the same, a link of a card that has no
-power yet, or a power supply that another one replaces, is a warning.
+Only a certain mistake is an error. What may be right is a warning: a link of a card that has no power yet, or a power
+supply that another one replaces.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from metal_ipi.provider.sizes import Least
 
 CARDS = "cards"
 _CLOCK = timedelta(seconds=300)
-"""As the check `clock` has it for ours."""
+"""The same limit as in the check `clock` of our own clock."""
 _NO_SERIALS = ("", "none", "na", "n/a", "notspecified", "defaultstring", "tobefilledbyoem", "0123456789", "123456789",
                "systemserialnumber")  # fmt: skip
-"""What boards tell that nobody has given a serial number."""
+"""Values that boards report if they were given no serial number."""
 _TARGETS = {"pxe": ("Pxe",), "uefi-http": ("UefiHttp",), "virtual-media": ("Cd", "UsbCd"), "live-iso": ("Cd", "UsbCd")}
-"""What a BMC must take for each boot method, in Redfish's words."""
+"""What a BMC must support for each boot method, with Redfish's names."""
 _BY_DISC = ("virtual-media", "live-iso")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A server, and the machine that it is to be."""
+    """A server, and the machine that it becomes."""
 
     name: str
-    """What the stack calls it."""
+    """Its name in the stack."""
     told: Hardware
     architecture: str
     """`x86_64` or `aarch64`."""
     least: Least
-    """What it needs at least."""
+    """The minimum that the machine needs."""
     macs: Sequence[str] = ()
-    """Of the cards that the stack names."""
+    """The MAC addresses of cards in the settings."""
     device: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Rules for the disk that it is installed to; none: it is not installed."""
+    """Conditions for the disk that it is installed to; empty: it is not installed."""
     tpm2: bool = False
     """Whether its disk cannot be opened without a TPM 2.0."""
     boot_method: str | None = None
-    """How it boots its installer; None: that is Ironic's matter."""
+    """How it boots its installer; None: Ironic decides."""
     boot_mode: str | None = None
-    """The firmware mode that the stack wants; None: the one it has."""
+    """The firmware's boot mode in the settings; None: the one it has."""
     runs: bool = False
-    """Whether it was installed before: what is wrong with it now did not hinder that."""
+    """Whether it was installed before, so that problems did not prevent that."""
 
 
 def found(hosts: Sequence[Host]) -> dict[str, list[Finding]]:
-    """Findings by server. About a server that runs already there are only warnings."""
+    """Findings by server. For a server that was installed before they are only warnings."""
     return {
         host.name: [
             replace(finding, check=name, host=host.name, level="warning" if host.runs else finding.level)
@@ -103,7 +103,7 @@ def _cards(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
     if missing := [mac for mac in host.macs if mac.lower() not in cards]:
         what = f"it has no network card with the MAC address {', '.join(missing)}, but {', '.join(cards)}"
         yield error(what, "correct its mac or interfaces, or the address of its BMC")
-    # Without power, many cards tell of no link at all: it counts where another one of the server has one.
+    # Without power many cards report no link; so a missing link counts only if another card of the server has one.
     linked = any(card.link == "up" for card in cards.values()) or host.told.power == "On"
     unlinked = [mac for mac in host.macs if (card := cards.get(mac.lower())) is not None and card.link == "down"]
     if linked and unlinked:
@@ -119,7 +119,7 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
         yield error(f"it is the same server as {', '.join(same)}: both BMCs tell the UUID {mine.uuid}", remedy)
     others = [each for each in others if each.name not in same]
     alike = [each for each in others if _serial(mine) and _serial(each.told) == _serial(mine)]
-    # With a UUID each, they are two servers: those of one chassis may tell its serial number.
+    # With different UUIDs they are two servers: servers in one chassis may report the chassis's serial number.
     two = [each.name for each in alike if _uuid(mine) and _uuid(each.told)]
     for report, names in ((error, [each.name for each in alike if each.name not in two]), (warning, two)):
         if names:
@@ -132,7 +132,7 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
 
 
 def _uuid(told: Hardware) -> str | None:
-    """Its UUID, where it is one: boards that were given none tell one digit again and again."""
+    """Its UUID; None if it is a placeholder: boards without a UUID repeat one digit."""
     plain = (told.uuid or "").replace("-", "").lower()
     return plain if len(set(plain)) > 2 else None
 

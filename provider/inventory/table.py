@@ -1,4 +1,4 @@
-"""What is told of a server, for people."""
+"""A server's hardware as a table for people."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from metal_ipi.provider.sizes import GIB
 
 UNTOLD = "not told"
 _EXACT = timedelta(seconds=5)
-"""BMCs tell whole seconds, and are slow."""
+"""BMCs report whole seconds, and answer slowly."""
 
 
 def of(host: Host) -> str:
-    """Its first line says which server it is; then there is one for each part."""
+    """The table: its first line names the server; then one line for each component."""
     return "\n".join([_title(host), *(f"  {name:<14} {words}" for name, words in _rows(host))])
 
 
@@ -46,7 +46,7 @@ def _rows(host: Host) -> Iterator[tuple[str, str]]:
 
 
 def _listed(name: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A line for each of several."""
+    """One line for each of several."""
     for number, each in enumerate(words or [UNTOLD]):
         yield "" if number else name, each
 

@@ -1,7 +1,7 @@
-"""What stacks of ours have in projects of Equinix Metal, found by its marks, and its removal.
+"""Finds what our stacks have left in projects of Equinix Metal, by its marks, and removes it.
 
-`python -m metal_ipi.provider.leftovers` is how the command line asks for it: which of it is to go, is decided there.
+The command line starts it as `python -m metal_ipi.provider.leftovers`, and decides what is removed.
 
-inventory      lists everything that carries our marks, and nothing else
-removal        deletes it in the order in which one thing needs another, and waits until it is gone
+inventory      lists everything with our marks, and nothing else
+removal        deletes it in the order of dependencies, and waits until it is gone
 """

@@ -1,10 +1,11 @@
-"""Finds and deletes what stacks of ours have in projects.
+"""Finds and deletes what our stacks have left in projects.
 
-Reads one JSON document from standard input, because it holds the token:
-{"metal": {"authToken", "endpoint"?}, "list": [project id, ...], "projects": true} prints {"resources",
-"projects", "others": project id to the number of things in it that are not ours};
-{"metal", "delete": [{"kind", "id"}, ...]} prints a line {"kind", "id", "why"} for each that is over, and ends with
-status 1 when one of them is not gone. What goes wrong altogether is told on standard error, with status 2.
+Reads one JSON document from standard input, because it contains the token:
+
+{"metal": {"authToken", "endpoint"?}, "list": [project id, ...], "projects": true} prints {"resources", "projects",
+"others": project id → number of things in it that are not ours}; {"metal", "delete": [{"kind", "id"}, ...]} prints a
+line {"kind", "id", "why"} for each finished one, and exits with status 1 if one of them is not gone. General errors go
+to standard error, with status 2.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from metal_ipi.provider.leftovers.removal import Target
 from metal_ipi.provider.metal_client import MetalClient
 
 _PATIENCE = 300
-"""How long what is busy is asked for again, in seconds; may be given as "patience"."""
+"""How long the deletion of something busy is retried, in seconds; the request's "patience" overrides it."""
 _REPEATED = 120
-"""How long a call that fails may be repeated, at most."""
+"""The longest time for which a failing call is repeated, in seconds."""
 
 
 async def _run(request: dict[str, Any]) -> int:
@@ -50,7 +51,7 @@ def _tell(target: Target, why: str) -> None:
 
 
 def main() -> int:
-    """One request; see the module's docstring."""
+    """Process one request; see the module's docstring."""
     try:
         return asyncio.run(_run(json.load(sys.stdin)))
     except ProviderError as error:

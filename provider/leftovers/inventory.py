@@ -1,10 +1,10 @@
-"""Everything in a project that carries our marks.
+"""Lists everything in a project that has our marks.
 
-Machines and reserved blocks carry them as tags; SSH keys, API keys and VLANs, which have none everywhere, as a label
-`metal-ipi:<stack>:<cluster>` in their name or description. A spot market request is marked by the machines that it
+Machines and reserved blocks have them as tags; SSH keys, API keys and VLANs, which do not always have tags, as a label
+`metal-ipi:<stack>:<cluster>` in their name or description. A spot market request is recognised by the machines that it
 orders, a BGP session by its machine, a gateway by its VLAN or its addresses.
 
-Paths and members: the Metal API's reference.
+Paths and fields: the Metal API's reference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One thing in a project that carries our marks."""
+    """One thing in a project that has our marks."""
 
     kind: str
     """`machine`, `SSH key`, ...: see KINDS."""
@@ -29,30 +29,30 @@ class Resource:
     name: str
     project: str
     created: str | None
-    """When it was made, ISO 8601; None where the API does not say."""
+    """Its creation time, ISO 8601; None if the API does not report it."""
     state: str
     marks: Mapping[str, str] = field(default_factory=dict[str, str])
-    """`stack`, `cluster`, and of machines also `name`, `role` and `run`, as far as it carries them."""
+    """The marks: `stack`, `cluster`; for machines also `name`, `role` and `run`, as far as they are there."""
     request: str = ""
-    """The id of the spot market request that has got it; empty where none has."""
+    """The id of the spot market request that it belongs to; empty if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of resource: where it is listed, how it is called, what marks it."""
+    """One kind of resource: its path in the API, its name, and how marks are found."""
 
     name: str
     listed: str
-    """Below /projects/<id>/; one is deleted by its id below the same name."""
+    """The path below /projects/<id>/ of its list. Its last part with an id is the path for deletion."""
     member: str
-    """Of the answer."""
+    """The field of the answer with the list."""
     called: Callable[[Document], Any]
     marked: Callable[[Document, Collection[Resource]], dict[str, str]]
-    """What marks one; it may ask those of its project that were listed before it."""
+    """Returns the marks of one; may use the resources of the project that were listed before."""
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the listing."""
+    """Parameters for the list."""
     deleting: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Parameters of the deletion."""
+    """Parameters for the deletion."""
 
 
 def _tagged(item: Document, _: Collection[Resource]) -> dict[str, str]:
@@ -60,7 +60,7 @@ def _tagged(item: Document, _: Collection[Resource]) -> dict[str, str]:
 
 
 def _of_machines(item: Document, there: Collection[Resource]) -> dict[str, str]:
-    """Of the machines that it orders: what is to be put on them says it, else what is on one of them."""
+    """The marks of the machines that it orders: from their parameters, or from one of its machines."""
     own = marks((item.get("instance_parameters") or {}).get("tags") or ())
     ids = _machines_of(item)
     return own or next((dict(each.marks) for each in there if each.kind == MACHINE and each.id in ids), {})
@@ -76,7 +76,7 @@ def _machines_of(item: Document) -> set[str]:
 
 
 def _of_network(item: Document, there: Collection[Resource]) -> dict[str, str]:
-    """Of its VLAN, or of the addresses it was given."""
+    """The marks of its VLAN, or of its addresses."""
     ids = {id_of(item.get(part) or {}) for part in ("virtual_network", "ip_reservation")}
     own = marks((item.get("ip_reservation") or {}).get("tags") or ())
     return own or next((dict(each.marks) for each in there if each.id in ids), {})
@@ -84,7 +84,7 @@ def _of_network(item: Document, there: Collection[Resource]) -> dict[str, str]:
 
 MACHINE = "machine"
 SPOT_REQUEST = "spot market request"
-# As they are listed: what marks others comes before them.
+# In this order, because marks of later kinds come from earlier ones.
 KINDS = (
     Kind(
         name=MACHINE,
@@ -122,7 +122,7 @@ KINDS = (
         listed="ips",
         member="ip_addresses",
         called=lambda item: f"{item['network']}/{item['cidr']}" if item.get("cidr") else item.get("network"),
-        # What a machine has by itself goes with it.
+        # A machine's own addresses are deleted with it.
         marked=lambda item, there: {} if item.get("management") else _tagged(item, there),
     ),
     Kind(
@@ -153,16 +153,16 @@ PROJECT = "project"
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """What is in a project."""
+    """The content of a project."""
 
     ours: list[Resource]
-    """What carries our marks, in the order of KINDS."""
+    """Resources with our marks, in the order of KINDS."""
     others: int
-    """How many things are there besides, which do not go by themselves with what is ours."""
+    """The number of other things that are not deleted automatically with ours."""
 
 
 async def inventory(client: MetalClient, project: str) -> Inventory:
-    """Nothing when the project is gone."""
+    """The content of a project; empty if the project is gone."""
     found: list[Resource] = []
     requests: dict[str, str] = {}
     others = 0
@@ -184,9 +184,9 @@ async def inventory(client: MetalClient, project: str) -> Inventory:
 
 
 async def projects(client: MetalClient) -> list[Resource]:
-    """Every project that the token reaches. They carry no marks: whose they are, others have to know.
+    """All projects that the token can access. They have no marks; the caller must know which are ours.
 
-    The state of one that holds machines, anybody's, is `in use`.
+    The state of a project with machines, of any owner, is `in use`.
     """
     return [
         _resource(PROJECT, {**item, "state": "in use" if item.get("devices") else ""}, item.get("name"), item["id"], {})

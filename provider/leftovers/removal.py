@@ -1,4 +1,4 @@
-"""Deletes what is to go, in the order in which one thing needs another, and waits until it is gone."""
+"""Deletes resources in the order of their dependencies, and waits until they are gone."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from metal_ipi.provider.leftovers.inventory import KINDS, MACHINE, PROJECT, SPOT
 from metal_ipi.provider.metal_client import MetalClient, Refused, Unprocessable
 
 ORDER = (
-    SPOT_REQUEST,  # would order anew what is deleted
-    MACHINE,  # holds ports and addresses
-    "BGP session",  # goes with its machine, where that goes
-    "gateway",  # stands between a VLAN and its addresses
+    SPOT_REQUEST,  # would order deleted machines again
+    MACHINE,  # occupies ports and addresses
+    "BGP session",  # deleted with its machine
+    "gateway",  # connects a VLAN and its addresses
     "reserved address",
     "VLAN",
     "SSH key",
     "API key",
     PROJECT,
 )
-"""Every kind; what is not in it would be listed, and never deleted."""
+"""All kinds. A kind that is missing here would be listed, but never deleted."""
 _LINGERING = frozenset({MACHINE, "gateway"})
-"""Kinds that are there for a while after their deletion was taken."""
+"""Kinds that exist for a while after their deletion was accepted."""
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is to be deleted."""
+    """A resource to delete."""
 
     kind: str
     id: str
 
 
 Tell = Callable[[Target, str], None]
-"""Told of each that is over: the empty string when it is gone, else why it is not."""
+"""Called for each finished target: with an empty text if it is gone, otherwise with the reason."""
 
 
 async def remove(client: MetalClient, targets: Iterable[Target], tell: Tell, *, patience: float = 300) -> bool:
-    """Delete, one kind after the other. What does not go in `patience` seconds is told, and the rest still tried."""
+    """Delete the targets, one kind after the other. What is not gone after `patience` seconds is reported, and the
+    others are still tried. Returns whether all are gone."""
     by_kind: defaultdict[str, list[Target]] = defaultdict(list)
     for target in targets:
         by_kind[target.kind].append(target)
@@ -62,7 +63,7 @@ async def remove(client: MetalClient, targets: Iterable[Target], tell: Tell, *, 
 
 
 async def _delete(client: MetalClient, target: Target, patience: float) -> None:
-    """One that is still being provisioned, or that others still use, is asked for again."""
+    """Delete one target. Repeated while it is being provisioned, or is used by others. Raises RemoteError."""
     kind = next((kind for kind in KINDS if kind.name == target.kind), None)
     path = f"/{kind.listed if kind else 'projects'}/{target.id}"
     backoff = Backoff(timeout=patience)
@@ -72,7 +73,8 @@ async def _delete(client: MetalClient, target: Target, patience: float) -> None:
         except Unprocessable as error:
             why = error.words
         except Refused as error:
-            # A token that may not delete is no proof that something is gone; of machines, see `of_device`.
+            # A 403 may mean that the token may not delete; only for machines it may mean that they are gone, see
+            # `of_device`.
             if error.status != 403 or target.kind != MACHINE or await client.of_device(target.id):
                 raise
             return

@@ -1,8 +1,9 @@
-"""Checks of machines in the live system that is to install them, before anything is written to their disks.
+"""Checks of machines in the live system that installs them, before anything is written to their disks.
 
-    probe.sh     what a machine is asked, as root over SSH; prints JSON
-    facts        what it answered
-    rules        what follows from the answers of several machines: pure
+    probe.sh     collects facts on a machine, as root over SSH; prints JSON
+    facts        the facts as types
+    rules        checks of the facts of several machines: pure functions
 
-provider/installation/meeting.py asks, and tells install.sh (components/boot), which waits: docs/adr/0095.
+provider/installation/meeting.py runs the probe and sends the decision to install.sh (components/boot), which waits for
+it: docs/adr/0095.
 """

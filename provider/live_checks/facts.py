@@ -1,4 +1,4 @@
-"""What a machine's live system answered."""
+"""Facts about a machine from its live system."""
 
 from __future__ import annotations
 
@@ -18,66 +18,66 @@ class _Answer(BaseModel):
 
 
 class Clock(_Answer):
-    """What chrony says."""
+    """What chrony reports."""
 
     synchronised: bool
     source: str
-    """The server that it follows; empty where there is none."""
+    """The server that it follows; empty if there is none."""
 
 
 class Disk(_Answer):
-    """The disk that is to be installed to."""
+    """The disk that will be installed to."""
 
     path: str
     size: int
-    """Bytes."""
+    """Its size in bytes."""
     latencies: Annotated[tuple[float, ...], Field(min_length=1)]
-    """Milliseconds of single writes of 4 KiB until the disk had them."""
+    """Milliseconds of single writes of 4 KiB, until they were on the disk."""
 
     @property
     def slowest(self) -> float:
-        """The 99th percentile, in milliseconds."""
+        """The 99th percentile of the latencies, in milliseconds."""
         return sorted(self.latencies)[max(0, -(-len(self.latencies) * 99 // 100) - 1)]
 
 
 class Peer(_Answer):
-    """The way to another machine."""
+    """The connection to another machine."""
 
     mtu: int
-    """Of the device that leads there, in bytes."""
+    """The MTU of the device that leads there, in bytes."""
     whole: bool
-    """Whether a packet of that size got there and back in one piece."""
+    """Whether a packet of that size got there and back without fragmentation."""
     lost: float
-    """Of small packets, in per cent."""
+    """Lost small packets, in per cent."""
     ms: float | None
-    """Milliseconds there and back, on the average; None where none came back."""
+    """The average round-trip time in milliseconds; None if no packet came back."""
 
 
 class Facts(_Answer):
-    """One machine."""
+    """The facts about one machine."""
 
     hostname: str
     memory_mib: int | None
     processors: int | None
     clock: Clock | None
-    """None without chrony."""
+    """None if there is no chrony."""
     disk: Disk
     routes: tuple[str, ...]
-    """Where default routes lead."""
+    """The gateways of its default routes."""
     names: Mapping[str, tuple[str, ...]]
-    """IPv4 addresses by name."""
+    """The resolved IPv4 addresses, by name."""
     reverse: tuple[str, ...]
-    """What its own address is called."""
+    """The reverse names of its own address."""
     registries: Mapping[str, str]
-    """The HTTP status that each answered, or why there is none."""
+    """The HTTP status of each registry, or the error."""
     peers: Mapping[str, Peer] | None
-    """By address; None without ping."""
+    """The connections, by address; None if there is no ping."""
     ahead: float = 0.0
-    """Seconds that its clock is ahead of ours."""
+    """How many seconds its clock is ahead of ours."""
     uncertain: float = 0.0
-    """Seconds by which that may be wrong."""
+    """The uncertainty of `ahead`, in seconds."""
 
 
 def parse(text: str, *, ahead: float, uncertain: float) -> Facts:
-    """What the probe printed. Raises ValueError for anything else."""
+    """Parse the probe's output. Raises ValueError."""
     return Facts.model_validate({**json.loads(text), "ahead": ahead, "uncertain": uncertain})

@@ -1,13 +1,13 @@
-"""What follows from what machines of one pool tell: findings, machine by machine. Pure.
+"""Checks of the facts of a pool's machines; findings by machine. Pure functions.
 
-Figures of others: `provider.sizes` for memory, processors and disks. 10 ms for a write, and latency and loss between
-machines of one role are what the assisted installer asks for (openshift/assisted-service,
-data/default_hw_requirements.json and thresholdExceededTest in internal/host/validator.go). It asks workers' disks for
-10 ms, too; here only etcd's do. 10 ms for 99 of 100 writes is what etcd asks for (etcd.io, hardware recommendations).
+Limits from others: `provider.sizes` for memory, processors and disks. The assisted installer's limits for latency and
+loss between machines of one role, and 10 ms for a write (openshift/assisted-service, data/default_hw_requirements.json
+and thresholdExceededTest in internal/host/validator.go). It applies 10 ms to workers' disks too; here only disks with
+etcd are checked. etcd recommends that 99 of 100 writes take at most 10 ms (etcd.io, hardware recommendations).
 
-Figures of ours: what firmware keeps of the memory (assisted: 100 MiB and 2 %), how far clocks may be apart (assisted: 4
-minutes between machines, which is more than etcd and leases are made for), and the latency of arbiters (assisted: 1000
-ms; here 100 ms as of control plane machines, for they run etcd).
+Our own limits: memory that firmware reserves (assisted: 100 MiB and 2 %), how far clocks may differ (assisted: 4
+minutes between machines, which is too much for etcd and leases), and the latency of arbiters (assisted: 1000 ms; here
+100 ms as for control plane machines, because they run etcd).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from metal_ipi.provider.preflight.findings import Finding, by_host, error, overr
 from metal_ipi.provider.sizes import GIB
 
 _KEPT_BY_FIRMWARE = 0.94
-"""Of the memory that is built in, a kernel has so much at least."""
+"""The least share of the built-in memory that the kernel sees."""
 _ETCD_MS = 10.0
 _SKEW_SECONDS = 2.0
-"""Between machines; certificates and leases bear no more than seconds."""
+"""Between machines: certificates and leases tolerate only seconds."""
 _APART_SECONDS = 300.0
-"""From the clock of whoever runs this: what is signed here is good from now on."""
+"""From the clock of the host where this runs: certificates that are issued here are valid from now on."""
 _AVERAGE_MS = {"control-plane": 100.0, "arbiter": 100.0, "worker": 1000.0}
 _LOST_PERCENT = {"control-plane": 0.0, "arbiter": 0.0, "worker": 10.0}
 NOT_THERE = "it failed before it could be checked"
 _UNNAMED = ("localhost", "localhost.localdomain", "fedora", "")
 _GOOD = ("200", "401", "403")
-"""What registries answer that are there."""
+"""HTTP status codes of a working registry."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One machine that is checked."""
+    """One machine to check."""
 
     name: str
     """Its host name."""
@@ -58,11 +58,11 @@ class Cluster:
     alone: bool
     """Whether it is the cluster's only machine."""
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Machines of the pool that did not get so far, or do not tell, and why, by host name."""
+    """Machines of the pool that failed earlier, or did not answer, and why, by host name."""
 
 
 def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str]) -> dict[str, list[Finding]]:
-    """Findings by host name. An error whose check is overridden is a warning that tells the reason."""
+    """Findings by host name. An error whose check is overridden becomes a warning with the reason."""
     all_of = {machine.name: list(_of(cluster, machine, machines)) for machine in machines}
     for name, why in cluster.missing.items():
         all_of[name] = [replace(error(why, "see why; the others are not installed without it"), check="hosts")]
@@ -70,7 +70,7 @@ def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str])
 
 
 def table(findings: Mapping[str, list[Finding]]) -> str:
-    """One part per machine that something is wrong with, errors first."""
+    """One part for each machine with problems, errors first."""
     told = [
         replace(each, host=name)
         for name in sorted(findings)
@@ -127,7 +127,7 @@ def _clock(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Findin
     if abs(mine.ahead) - mine.uncertain > _APART_SECONDS:
         yield error(f"its clock is {_apart(mine.ahead)} of ours", remedy)
         return
-    # One that is off is told at that machine: it is far from the middle.
+    # Compare with the median, so that a single wrong clock is reported at its own machine.
     others = sorted(each.facts.ahead for each in machines)
     middle = others[len(others) // 2]
     far = mine.ahead - middle

@@ -1,8 +1,7 @@
-"""CoreOS's live ISO as the stream names it: fetched once per release and user, and kept without its root file system.
+"""CoreOS's live ISO from the stream: fetched once for each release and user, and stored without its root file system.
 
-The whole ISO is checked against the stream's SHA-256 before anything is made of it. What is kept is named after that
-hash, and checked against its own whenever it is used. Killed while fetching: files of other names are left over, which
-nobody reads.
+The whole ISO is checked against the stream's SHA-256 before it is used. The stored file is named after that hash, and
+checked against its own hash at each use. Killed while fetching: files with other names are left, which nothing reads.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from metal_ipi.provider.status import Say
 _TIMEOUT = 60
 
 _lock = PerLoop(asyncio.Lock)
-"""All servers of a rack want the same one at the same time: the first fetches it."""
+"""All servers of a rack need the same file at the same time; only the first one fetches it."""
 
 
 def directory() -> Path:
-    """Where they are kept; made where it is missing."""
+    """The directory of stored ISOs; created if missing."""
     path = user_cache_path("metal-ipi", appauthor=False) / "live-iso"
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -61,7 +60,7 @@ def _is_whole(path: Path) -> bool:
 
 
 async def _make(settings: Settings, iso: LiveIso, path: Path, tell: Say) -> None:
-    # Another stack may be making the same file at this moment: each has a name of its own until it is whole.
+    # Another stack may make the same file at the same time, so the incomplete file has a name of its own.
     part = path.with_suffix(f".{os.getpid()}.part")
     try:
         with tempfile.TemporaryFile(dir=path.parent) as whole:
@@ -75,7 +74,8 @@ async def _make(settings: Settings, iso: LiveIso, path: Path, tell: Say) -> None
 
 
 async def _fetch(settings: Settings, iso: LiveIso, out: IO[bytes], tell: Say) -> None:
-    """Writes the whole ISO, checked. It may come from the site's own web server: `artifacts.caBundle` is trusted."""
+    """Write the whole ISO, and check it. It may come from the site's own web server, so `artifacts.caBundle` is
+    trusted."""
     try:
         async with (
             web.client(settings, timeout=_TIMEOUT) as client,

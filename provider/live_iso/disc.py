@@ -1,7 +1,8 @@
-"""A server's disc, made of what its iPXE script would boot: the same kernel arguments, the same further initramfs.
+"""A server's disc, which boots the same as its iPXE script: with the same kernel arguments, and the same additional
+initramfs.
 
-Kernel and initramfs of the script are those of the disc's release; the disc has its own. A further initramfs of the
-script (`initrd` of another file) is ours, and small: its files go into the disc's.
+Kernel and initramfs in the script belong to the disc's release, so the disc has them already. An additional initramfs
+in the script (`initrd` with another file) is ours and small: its files are written into the disc's initramfs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from metal_ipi.provider.status import Say
 
 _INITRD = "initrd="
 _AT_ONCE = 2
-"""A disc has 100 MB: so many are made and uploaded at a time."""
+"""A disc has 100 MB, so only so many are made and uploaded at once."""
 _limit = PerLoop(lambda: asyncio.Semaphore(_AT_ONCE))
 
 
@@ -32,13 +33,13 @@ class Script:
     """What an iPXE script boots."""
 
     arguments: tuple[str, ...]
-    """Kernel arguments, without those that name an initramfs."""
+    """Kernel arguments, without `initrd=`."""
     initramfs: tuple[str, ...]
-    """URLs of further ones, after the release's own."""
+    """URLs of additional ones, after the release's own."""
 
 
 def read(text: str) -> Script:
-    """Reads a boot script of ours. Raises LiveIsoError for one that does more than boot."""
+    """Parse one of our boot scripts. Raises LiveIsoError for other iPXE commands."""
     arguments: tuple[str, ...] | None = None
     images: list[str] = []
     for line in text.splitlines():
@@ -55,7 +56,7 @@ def read(text: str) -> Script:
 
 
 async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell: Say) -> None:
-    """Makes the disc of a script, and uploads it, unless it is there. Raises ProviderError."""
+    """Make the disc for a script and upload it, unless it is there already. Raises ProviderError."""
     digest = boot_tree.digest(script)
     if await place.digest_of(settings, mac) == digest:
         return
@@ -74,14 +75,14 @@ async def publish(settings: Settings, iso: LiveIso, mac: str, script: str, tell:
 
 
 async def withdraw(settings: Settings, mac: str) -> None:
-    """Takes away what a server boots, disc and script: the settings tell how it boots now, not how it did, and a script
-    that stays has it boot its old installer. Finding nothing is fine."""
+    """Delete the disc and the script of a server. Both, because the settings tell only how it boots now, and a script
+    that is left would boot its old installer. Missing ones are no error."""
     await boot_tree.withdraw(settings, mac)
     await place.remove(settings, mac)
 
 
 async def is_published(settings: Settings, mac: str, digest: str) -> bool:
-    """Whether the script of this `boot_tree.digest` is there, or a disc that is made of it; see `withdraw`."""
+    """Whether the script with this `boot_tree.digest` is published, or a disc made from it."""
     return await boot_tree.is_published(settings, mac, digest) or await place.digest_of(settings, mac) == digest
 
 
@@ -94,9 +95,9 @@ def _write(minimal: Path, made: Path, arguments: tuple[str, ...], files: dict[st
 
 
 async def _ours(settings: Settings, url: str) -> bytes:
-    """A file of the artifact host's."""
+    """A file on the artifact host."""
     artifacts = settings.need_artifacts()
-    # The longer one first: one may lie below the other.
+    # The longer URL first: one may be below the other.
     for start in sorted({artifacts.base_url, artifacts.boot_base_url}, key=len, reverse=True):
         directory, _, name = url.removeprefix(f"{start}/").rpartition("/")
         if url.startswith(f"{start}/") and directory:

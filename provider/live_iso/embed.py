@@ -1,8 +1,8 @@
-"""What is written into a live ISO for one server: kernel arguments, and an initramfs of its own.
+"""The changes of a live ISO for one server: kernel arguments, and an initramfs of its own.
 
-The places are named by two files of the ISO. `coreos/kargs.json` has {"default", "size", "files": [{"path", "offset",
-"pad"?, "end"?}]}: one area of `size` bytes in the configuration of each boot loader, whose rest is filled with `pad`.
-`coreos/igninfo.json` has {"file", "offset"?, "length"?}: an initramfs that is empty. Source: coreos-installer,
+Two files of the ISO tell where to write. `coreos/kargs.json` has {"default", "size", "files": [{"path", "offset",
+"pad"?, "end"?}]}: an area of `size` bytes in the configuration of each boot loader, filled up with `pad`.
+`coreos/igninfo.json` has {"file", "offset"?, "length"?}: an empty initramfs. Source: coreos-installer,
 src/live/embed.rs.
 """
 
@@ -19,24 +19,25 @@ from metal_ipi.provider.live_iso.iso9660 import Disc
 
 _KARGS, _IGNINFO = "coreos/kargs.json", "coreos/igninfo.json"
 _ON_DISC = "coreos.liveiso="
-"""Says that the root file system is on the disc; it is not on a minimal one."""
+"""This argument says that the root file system is on the disc; a minimal disc does not have it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patch:
-    """Bytes that take the place of others."""
+    """Bytes that replace others."""
 
     offset: int
     data: bytes
 
 
 def patches(disc: Disc, arguments: Sequence[str], files: Mapping[str, bytes]) -> list[Patch]:
-    """What makes a minimal ISO one server's.
+    """The changes that turn a minimal ISO into one server's disc.
 
     Args:
-        arguments: kernel arguments, in order. The ISO's own stay, before them.
+        arguments: kernel arguments, in order. The ISO's own arguments stay before them.
         files: files of the initramfs, by path without a leading slash.
-    Raises LiveIsoError, also where something does not fit.
+
+    Raises LiveIsoError, also if something does not fit.
     """
     odd = [argument for argument in arguments if not re.fullmatch(PLAIN_ARGUMENT, argument)]
     if odd:
@@ -79,7 +80,7 @@ def _initramfs(disc: Disc, files: Mapping[str, bytes]) -> Patch:
 
 
 def _json(disc: Disc, path: str) -> dict[str, Any]:
-    # ISO 9660 cuts endings to three characters.
+    # ISO 9660 cuts file name extensions to three characters.
     stem, _, end = path.rpartition(".")
     try:
         found = json.loads(disc.read(disc.find(path) or disc.need(f"{stem}.{end[:3]}")))

@@ -1,7 +1,7 @@
-"""An initramfs of a few files: cpio in format `newc`, compressed, as the kernel unpacks it.
+"""An initramfs with a few files: cpio in format `newc`, compressed, as the kernel unpacks it.
 
-Source: Linux, Documentation/driver-api/early-userspace/buffer-format.rst; the kernel's xz takes CRC32 only
-(Documentation/staging/xz.rst). `coreos-installer pxe ignition wrap` makes the same of one file, config.ign.
+Source: Linux, Documentation/driver-api/early-userspace/buffer-format.rst; the kernel's xz supports only CRC32
+(Documentation/staging/xz.rst). `coreos-installer pxe ignition wrap` makes the same with one file, config.ign.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from metal_ipi.provider.live_iso import LiveIsoError
 
 IGNITION = "config.ign"
-"""Where the live system finds its Ignition."""
+"""The file in which the live system finds its Ignition config."""
 _MAGIC = b"070701"
 _HEADER = 110
 _TRAILER = "TRAILER!!!"
@@ -21,11 +21,11 @@ _FILE, _FOLDER = 0o100600, 0o40755
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """An archive with files, by path without a leading slash; not compressed."""
+    """An uncompressed archive of files, by path without a leading slash."""
     members: dict[str, tuple[int, bytes]] = {}
     for path, content in sorted(files.items()):
         folders = path.split("/")[:-1]
-        for depth in range(1, len(folders) + 1):  # the kernel makes no folders by itself
+        for depth in range(1, len(folders) + 1):  # the kernel does not create folders itself
             members.setdefault("/".join(folders[:depth]), (_FOLDER, b""))
         members[path] = (_FILE, content)
     packed = b"".join(
@@ -35,12 +35,12 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
-    """The same, compressed: an initramfs."""
+    """A compressed archive: an initramfs."""
     return lzma.compress(archive(files), check=lzma.CHECK_CRC32, preset=9)
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
-    """The files of an initramfs of one archive, compressed or not. Raises LiveIsoError."""
+    """The files of an initramfs with one archive, compressed or not. Raises LiveIsoError."""
     try:
         if data.startswith(b"\xfd7zXZ"):
             data = lzma.decompress(data)

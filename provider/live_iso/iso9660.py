@@ -1,7 +1,7 @@
-"""Where a file of an ISO 9660 disc begins, and how long it is. Files are contiguous; nothing else is needed of it.
+"""Finds a file on an ISO 9660 disc: its offset and length. Files are contiguous; nothing else is needed.
 
 Source: ECMA-119, 8.4 (primary volume descriptor) and 9.1 (directory record). Names are those of the primary tree, in
-capitals: CoreOS's JSON files name paths in their own spelling, and `find` takes both.
+capitals: CoreOS's JSON files use another spelling, and `find` accepts both.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class _Entry:
 
 
 class Disc:
-    """A disc in a file."""
+    """A disc image in a file."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Raises LiveIsoError where the file is no disc."""
+        """Raises LiveIsoError if the file is not a disc image."""
         self._file = file
         self._root = self._find_root()
 
     def find(self, path: str) -> Extent | None:
-        """A file's place; None where there is none."""
+        """The place of a file; None if it does not exist."""
         *folders, name = path.upper().strip("/").split("/")
         here = self._root
         for folder in folders:
@@ -57,14 +57,14 @@ class Disc:
         return None if found is None or found.is_directory else found.extent
 
     def need(self, path: str) -> Extent:
-        """The same. Raises LiveIsoError where there is none."""
+        """The place of a file. Raises LiveIsoError if it does not exist."""
         found = self.find(path)
         if found is None:
             raise LiveIsoError(f"the ISO has no {path}: it is none of CoreOS's, or one of before 2023")
         return found
 
     def read(self, extent: Extent) -> bytes:
-        """What is there. Raises LiveIsoError where the disc is too short."""
+        """The bytes of a place. Raises LiveIsoError if the disc is too short."""
         self._file.seek(extent.offset)
         data = self._file.read(extent.length)
         if len(data) != extent.length:

@@ -1,7 +1,7 @@
-"""The live ISO without its root file system, as its builders made it: a file of the ISO tells how to put it together.
+"""The live ISO without its root file system, assembled as its builders made it, by instructions on the ISO.
 
-`coreos/miniso.dat` lists which parts of the whole disc the small one has, in which order, and holds what lies between
-them; and the SHA-256 that has to come out. Format: coreos-installer, src/miniso.rs, version 1: bincode with
+`coreos/miniso.dat` lists which parts of the whole disc the minimal one has, in which order; it contains the bytes
+between these parts, and the SHA-256 of the result. Format: coreos-installer, src/miniso.rs, version 1: bincode with
 little-endian integers of variable length.
 """
 
@@ -20,16 +20,16 @@ _MAGIC = b"MINISO\0\0"
 _VERSION = 1
 _PIECE = 1 << 20
 _WIDE = {251: "<H", 252: "<I", 253: "<Q"}
-"""The first byte of an integer that does not fit in it, and what follows."""
+"""The first byte of a longer integer → the format of the bytes that follow."""
 
 
 def unpack(whole: IO[bytes], out: IO[bytes]) -> str:
-    """Writes the small disc of a whole one; answers its SHA-256 in hexadecimal digits. Raises LiveIsoError."""
+    """Write the minimal disc of a whole one; returns its SHA-256 in hexadecimal digits. Raises LiveIsoError."""
     disc = Disc(whole)
     data = _Reader(disc.read(disc.need(_DATA)))
     if data.take(len(_MAGIC)) != _MAGIC or data.number() != _VERSION:
         raise LiveIsoError(f"{_DATA} of the ISO is of a format that is not known here")
-    data.take(data.number())  # which program wrote it
+    data.take(data.number())  # the program that wrote the file
     parts = [(data.number() * SECTOR, data.number() * SECTOR, data.number()) for _ in range(data.number())]
     wanted = data.take(hashlib.sha256().digest_size).hex()
     between = lzma.decompress(data.take(data.number()))
@@ -55,13 +55,13 @@ def unpack(whole: IO[bytes], out: IO[bytes]) -> str:
 
 
 class _Reader:
-    """bincode, as far as it is used there."""
+    """Reads bincode, as far as it is used here."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._position = data, 0
 
     def take(self, length: int) -> bytes:
-        """So many bytes."""
+        """The next `length` bytes. Raises LiveIsoError."""
         piece = self._data[self._position : self._position + length]
         if len(piece) != length:
             raise LiveIsoError(f"{_DATA} of the ISO is cut off")
@@ -69,7 +69,7 @@ class _Reader:
         return piece
 
     def number(self) -> int:
-        """An unsigned integer."""
+        """The next unsigned integer."""
         (first,) = self.take(1)
         form = _WIDE.get(first)
         return first if form is None else int(struct.unpack(form, self.take(struct.calcsize(form)))[0])

@@ -1,9 +1,9 @@
-"""A server's disc on the artifact host: `<directory>/<digest>.iso`, there only while the server is to boot it.
+"""A server's disc on the artifact host: `<directory>/<digest>.iso`, there only while the server must boot it.
 
-The directory's name is an HMAC of the machine's MAC address, by what opens the artifact host: nobody else can compute
-it, and every run finds it again without having written it down. The digest is that of the boot script that the disc
-stands for (`boot_tree.digest`), so a disc tells what it was made of. Who knows the URL (the BMC does) can read what the
-disc holds: kernel arguments that name the live system's Ignition.
+The directory's name is an HMAC of the machine's MAC address, with the artifact host's credentials as key: nobody else
+can compute it, and every run finds it without a record. The digest is that of the boot script from which the disc was
+made (`boot_tree.digest`). Whoever knows the URL (the BMC does) can read the disc: kernel arguments with the URL of the
+live system's Ignition.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from metal_ipi.provider.errors import RemoteError
 from metal_ipi.provider.status import Say
 
 _WRITER = "boot.iso"
-"""What a disc that is being written is known by (`ArtifactStore.receive`): one at a time in a directory."""
+"""The writer's name for an incomplete disc (`ArtifactStore.receive`): one upload at a time in a directory."""
 _PIECE = 1 << 20
 _PLACE, _NAME = r"[A-Za-z0-9_-]{43}", r"[0-9a-f]{16}\.iso"
 
 
 def directory(artifacts: ArtifactSettings, mac: str) -> str:
-    """Its name."""
+    """The name of the directory."""
     secret = artifacts.secret_access_key if isinstance(artifacts, S3ArtifactSettings) else artifacts.private_key
     return unguessable(secret, f"metal-ipi live-iso {mac.lower()}")
 
 
 async def put(settings: Settings, mac: str, digest: str, disc: Path, tell: Say) -> None:
-    """Uploads a disc, and removes what was there before."""
+    """Upload a disc, and delete older ones."""
     artifacts = settings.need_artifacts()
     store, place, name = open_store(artifacts), directory(artifacts, mac), f"{digest}.iso"
 
@@ -48,7 +48,7 @@ async def put(settings: Settings, mac: str, digest: str, disc: Path, tell: Say) 
 
 
 async def digest_of(settings: Settings, mac: str) -> str:
-    """Which disc is there; empty where none is."""
+    """The digest of the disc that is there; empty if there is none."""
     artifacts = settings.need_artifacts()
     store, place = open_store(artifacts), directory(artifacts, mac)
     found = [name for name in await persistently(lambda: store.names(place)) if re.fullmatch(_NAME, name)]
@@ -56,13 +56,13 @@ async def digest_of(settings: Settings, mac: str) -> str:
 
 
 def url(settings: Settings, mac: str, digest: str) -> str:
-    """Where a BMC finds a disc."""
+    """The URL of a disc."""
     artifacts = settings.need_artifacts()
     return f"{artifacts.boot_base_url}/{directory(artifacts, mac)}/{digest}.iso"
 
 
 async def url_now(settings: Settings, mac: str) -> str:
-    """The URL of the disc that is there; raises RemoteError where none is."""
+    """The URL of the disc that is there. Raises RemoteError if there is none."""
     digest = await digest_of(settings, mac)
     if not digest:
         raise RemoteError(
@@ -73,16 +73,16 @@ async def url_now(settings: Settings, mac: str) -> str:
 
 
 def is_url(settings: Settings, url: str) -> bool:
-    """Whether a URL is that of a disc of ours, whosever it is."""
+    """Whether a URL is that of one of our discs, for any server."""
     return bool(re.fullmatch(rf"{re.escape(settings.need_artifacts().boot_base_url)}/{_PLACE}/{_NAME}", url))
 
 
 async def remove(settings: Settings, mac: str) -> None:
-    """Removes a server's disc. Finding none is fine."""
+    """Delete a server's disc. A missing disc is no error."""
     artifacts = settings.need_artifacts()
     store, place = open_store(artifacts), directory(artifacts, mac)
     names = await persistently(lambda: store.names(place))
-    await persistently(lambda: store.delete(place, [*names, _WRITER]))  # what was never completed goes as well
+    await persistently(lambda: store.delete(place, [*names, _WRITER]))  # _WRITER: delete incomplete uploads too
 
 
 async def _pieces(disc: Path) -> AsyncGenerator[bytes, None]:

@@ -1,7 +1,8 @@
-"""Machine platforms, a folder for each. Every folder has the same files:
+"""Machine platforms, one folder each. Every folder has the same files:
 
 driver     makes, boots and removes machines: see `contract.MachineDriver`
-ids        what its machines are called in the state, where the platform gives no ids
+ids        the ids of its machines in the state, if the platform itself gives none
 
-A folder has more of its own, such as `redfish/quirks`. `contract` is what all drivers answer, `registry` lists them.
+A folder may have more files, such as `redfish/quirks`. `contract` has the interface of all drivers, `registry` lists
+them.
 """

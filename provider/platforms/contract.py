@@ -1,4 +1,4 @@
-"""What the ephemeral machine, the gates and the removal need of a machine platform."""
+"""The interface of machine platforms for the ephemeral machine, the gates and the removal."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from metal_ipi.provider.resources.ephemeral_machine import MachineArgs
 
 LEAVING = frozenset({"deprovisioning", "deleted"})
-"""States of a machine on its way out."""
+"""The states of a machine that is being deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine as the platform tells of it."""
+    """A machine as the platform reports it."""
 
     id: str
     hostname: str
     state: str
-    """The platform's word: queued, provisioning, active, failed, deprovisioning, …"""
+    """The platform's state: queued, provisioning, active, failed, deprovisioning, …"""
     console: str
-    """Host of the serial-over-SSH console."""
+    """The host of the serial-over-SSH console."""
     tags: tuple[str, ...] = ()
     public_ipv4: str | None = None
     private_ipv4: str | None = None
     public_ipv6: str | None = None
     progress: float | None = None
-    """Percent provisioned."""
+    """Progress of provisioning in percent."""
     bond: str | None = None
-    """The id of the port that bonds its interfaces, where the platform has such ports."""
+    """The id of the port that bonds its interfaces, if the platform has such ports."""
     outdated: bool = False
-    """Of a machine that was found: whether it was made to boot something else than is wanted now."""
+    """Set by `find`: whether the machine was made to boot something else than is wanted now."""
 
     @property
     def leaving(self) -> bool:
-        """Whether it is on its way out: not to be used again."""
+        """Whether it is being deleted, so that it must not be used again."""
         return self.state in LEAVING
 
     @property
@@ -46,7 +46,7 @@ class Machine:
 
 
 def addresses(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The addresses of a server that is claimed, which its inputs tell."""
+    """The addresses of a claimed server, from its inputs."""
     public = inputs.get("publicIpv4")
     return {"publicIpv4": public, "privateIpv4": inputs.get("privateIpv4") or public}
 
@@ -58,30 +58,30 @@ class Event:
     type: str
     text: str
     state: str
-    """Of a state the machine itself posted (Ignition does); empty otherwise."""
+    """The state that the machine itself posted (Ignition does); empty otherwise."""
 
 
 Spec = TypeVar("Spec", bound=MachineArgs)
 
 
 class BgpDriver(Protocol):
-    """A platform that machines announce addresses to."""
+    """A platform to which machines announce addresses over BGP."""
 
     async def open_bgp(self, machine_id: str) -> None:
-        """Lets the machine announce IPv4 addresses to its neighbours; one that may already is left as it is."""
+        """Allow the machine to announce IPv4 addresses to its neighbours. No change if it may already."""
         ...
 
     async def close_bgp(self, machine_id: str) -> None:
-        """Withdraws at once whatever the machine announces. Finding nothing is fine."""
+        """Withdraw at once everything that the machine announces. No session is no error."""
         ...
 
 
 class MachineDriver(ABC, Generic[Spec]):
-    """A platform. Every call retries what may pass by itself, and raises RemoteError for the rest."""
+    """A platform. Every call retries transient errors, and raises RemoteError for others."""
 
     @property
     def bgp(self) -> BgpDriver | None:
-        """What lets machines announce addresses; None where the platform has no BGP."""
+        """The platform's BGP functions; None if it has no BGP."""
         return None
 
     async def __aenter__(self) -> Self:
@@ -92,23 +92,24 @@ class MachineDriver(ABC, Generic[Spec]):
 
     @abstractmethod
     async def find(self, spec: Spec) -> list[Machine]:
-        """What an earlier run that was killed made of it, without machines that are on their way out."""
+        """The machines that an earlier, killed run made for this specification, except those that are being deleted."""
 
     @abstractmethod
     async def create(self, spec: Spec) -> Machine:
-        """Orders a machine, never two: after an unclear answer it looks for the machine before it asks again."""
+        """Order a machine, but never two: after an unclear answer it looks for the machine before it repeats the
+        order."""
 
     async def start(self, machine_id: str) -> None:
-        """Boots a machine that was made, where making it does not; may be asked again."""
+        """Boot a machine that was made, if making it does not boot it. May be repeated."""
 
     @abstractmethod
     async def get(self, machine_id: str) -> Machine | None:
-        """The machine, or None when there is none."""
+        """The machine; None if it does not exist."""
 
     @abstractmethod
     async def delete(self, machine_id: str) -> None:
-        """Asks for its removal. Finding none is fine."""
+        """Request its deletion. A missing machine is no error."""
 
     async def events(self, machine_id: str) -> list[Event]:
-        """What happened to it, newest first. Empty when there is none."""
+        """Its events, newest first; empty if the platform has none."""
         return []

@@ -1,9 +1,8 @@
-"""Ids of servers that are claimed, or lent for a while, and made by nobody.
+"""Ids of servers that are claimed or lent, because no platform gives them one.
 
-`<server>/<identity>` of a claimed one, `<server>/<identity>/bootstrap/<mac>/<script>` of a lent one, where `server` is
-its name in the provider's configuration, `identity` what the platform knows it again by, and `script` the beginning of
-the SHA-512 of the boot script it was lent for: so it is known again by what lies on the artifact host, and by nothing
-else.
+`<server>/<identity>` for a claimed server, `<server>/<identity>/bootstrap/<mac>/<script>` for a lent one. `server` is
+its name in the provider's configuration, `identity` the platform's identifier, and `script` the beginning of the
+SHA-512 of the boot script for which it was lent: a lent server is recognised only by the script on the artifact host.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ _LENT = "bootstrap"
 
 @dataclass(frozen=True, kw_only=True)
 class MachineId:
-    """An id, taken apart."""
+    """The parts of an id."""
 
     server: str
     identity: str
-    """The System's UUID, with `redfish`; the node's, with `ironic`."""
+    """With `redfish` the System's UUID, with `ironic` the node's."""
     mac: str | None = None
-    """Of a lent server: of the interface that boots its script."""
+    """For a lent server: the MAC address of the interface that boots its script."""
     script: str | None = None
-    """Of a lent server: the beginning of its script's SHA-512."""
+    """For a lent server: the beginning of its script's SHA-512."""
 
     @property
     def lent_mac(self) -> str:
-        """The MAC address of the interface that a lent server boots from; refuses one that is not lent."""
+        """The MAC address of the interface that a lent server boots from. Raises InvalidInputs if it is not lent."""
         if self.mac is None:
             raise InvalidInputs(f"{self} is a server of the cluster, not one that was lent")
         return self.mac
@@ -45,7 +44,7 @@ class MachineId:
 
     @classmethod
     def parse(cls, text: str) -> MachineId:
-        """Reads an id."""
+        """Parse an id. Raises InvalidInputs."""
         match text.split("/"):
             case [server, identity] if server and identity:
                 return cls(server=server, identity=identity)

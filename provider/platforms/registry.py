@@ -1,4 +1,4 @@
-"""The platforms there are, and which of them a machine is on."""
+"""The list of platforms, and how to find the platform of a machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metal_ipi.provider.status import Status
 
 
 def open_driver(platform: str, settings: Settings, status: Status | None = None) -> MachineDriver[Any]:
-    """The driver of a platform; contacts nothing yet. What is worth a remark, it says through the status."""
+    """The driver of a platform; does not connect yet. It reports remarks through `status`."""
     if platform == "equinix-metal":
         from metal_ipi.provider.platforms.equinix_metal.driver import EquinixMetal
 
@@ -33,7 +33,7 @@ def open_driver(platform: str, settings: Settings, status: Status | None = None)
 
 
 def platform_of(machine_id: str, settings: Settings) -> str | None:
-    """The platform that a machine is on, among those that the provider is configured for; None: none of them."""
+    """The platform of a machine, among those that the provider is configured for; None if it is none of them."""
     from metal_ipi.provider.platforms.local_vm.ids import PREFIX
 
     server, _, identity = machine_id.partition("/")
@@ -47,9 +47,9 @@ def platform_of(machine_id: str, settings: Settings) -> str | None:
 
 
 async def is_gone(machine_id: str | None, settings: Settings) -> bool:
-    """Whether a machine does not exist any more; False where no platform can be asked. Raises ProviderError.
+    """Whether a machine no longer exists; False if no platform can be asked. Raises ProviderError.
 
-    Servers with a BMC do not go: of these, only one that was lent is gone once it was given back.
+    Servers with a BMC never disappear: a lent server counts as gone once it was given back.
     """
     platform = platform_of(machine_id, settings) if machine_id else None
     if machine_id is None or platform is None:

@@ -1,13 +1,13 @@
-"""What can be found out before anything is ordered, is: all problems of a stack at once, each with its remedy.
+"""Preflight finds all problems that can be found before anything is ordered, and reports them together, with remedies.
 
-findings    what a check says, and the report
-plan        what is to be looked at, as plain data
-inputs      reads that back from a resource's inputs
-lasting     what a cluster keeps as it was ordered
-subject     what a check works with
-account     what the Metal API tells, each part asked for once
+findings    the results of checks, and the report
+plan        what is checked, as plain data
+inputs      reads the plan from a resource's inputs
+lasting     settings that cannot change after the order
+subject     what checks work with
+account     data from the Metal API, each part requested once
 checks/     one module per question
-running     runs them all
-resource    the resource Preflight, on which what is ordered depends
+running     runs all checks
+resource    the resource Preflight, on which all orders depend
 __main__    the same for the command line
 """

@@ -1,8 +1,8 @@
-"""Prints the report about a stack, and ends with status 1 when there are errors.
+"""Prints the report about a stack, and exits with status 1 if there are errors.
 
-Reads one JSON document from standard input, because it holds secrets: {"config": the provider's configuration,
-"inputs": those of the resource Preflight, "again"?: whether the stack has passed before}. With input that is not that
-it ends with status 2.
+Reads one JSON document from standard input, because it contains secrets: {"config": the provider's configuration,
+"inputs": those of the resource Preflight, "again"?: whether the stack has passed before}. For malformed input the
+status is 2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metal_ipi.provider.preflight.plan import Plan
 
 
 def main() -> int:
-    """One report."""
+    """Print one report."""
     request: dict[str, Any] = json.load(sys.stdin)
     settings, problems = configuration.parse(request["config"])
     wrong = [*problems, *Plan.problems(request["inputs"])]

@@ -1,4 +1,4 @@
-"""What the Metal API tells about a project and its place: each part asked for once, when somebody needs it."""
+"""Data from the Metal API about a project and its location: each part is requested once, when a check needs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Account:
-    """The account behind a token; `project` is None where one is yet to be created."""
+    """The account of a token; `project` is None if the project will be created."""
 
     def __init__(self, client: MetalClient, project: str | None) -> None:
         self.client = client
@@ -21,11 +21,11 @@ class Account:
         self._asked: dict[str, asyncio.Future[Any]] = {}
 
     async def devices(self) -> list[Document]:
-        """The project's machines, anybody's; none where the project does not exist yet."""
+        """The project's machines, of any owner; empty if the project does not exist yet."""
         return await self._of_project("devices")
 
     async def blocks(self) -> list[Document]:
-        """The project's blocks of addresses, with what they are assigned to."""
+        """The project's address blocks, with their assignments."""
         return await self._of_project("ips", member="ip_addresses", include="assignments")
 
     async def networks(self) -> list[Document]:
@@ -37,7 +37,7 @@ class Account:
         return await self._of_project("ssh-keys")
 
     async def spot_requests(self) -> list[Document]:
-        """The project's requests of the spot market."""
+        """The project's spot market requests."""
         return await self._of_project("spot-market-requests")
 
     async def projects(self, organization: str | None) -> list[Document]:
@@ -45,7 +45,7 @@ class Account:
         return await self._listed(f"/organizations/{organization}/projects", "projects")
 
     async def projects_called(self, name: str, organization: str | None) -> list[Account]:
-        """Those of an organization's projects that have a name: Metal allows several."""
+        """An organization's projects with a name: Metal allows several with the same one."""
 
         async def ask() -> list[Account]:
             found = await self.projects(organization)
@@ -80,7 +80,7 @@ class Account:
         return await self._once(path, lambda: self.client.repeat("GET", path))
 
     async def metro_of(self, metro: str | None, facilities: tuple[str, ...]) -> str | None:
-        """The metro's code of a place; None where it cannot be told."""
+        """The metro's code of a location; None if it is unknown."""
         if metro is not None:
             return metro
         known = [known for code, known in (await self.facilities()).items() if code in facilities]
@@ -95,7 +95,7 @@ class Account:
         return await self._once(path, lambda: self.client.listed(path, member, **params))
 
     async def _once(self, key: str, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-        """Several checks may want the same at the same time: the first one asks."""
+        """Request a part once, even if several checks need it at the same time."""
 
         if key not in self._asked:
             self._asked[key] = asyncio.ensure_future(ask())

@@ -1,4 +1,4 @@
-"""What checks find, and how it is told. Pure data and text: no I/O."""
+"""The findings of checks and the report of them. Pure data and text: no I/O."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _LEVELS: tuple[Level, ...] = ("error", "warning", "ok")
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that a check found out."""
+    """One result of a check."""
 
     check: str = ""
-    """The check's name, by which a stack may take its errors for warnings. Whoever runs the check fills it in."""
+    """The name of the check, by which a stack can override its errors. The runner of the checks sets it."""
     level: Level
     what: str
-    """What is so, with the values concerned."""
+    """What was found, with the values concerned."""
     remedy: str = ""
-    """What to do about it; empty when all is well."""
+    """What to do about it; empty if all is well."""
     host: str = ""
-    """The server that it is of, as the stack calls it; empty: it is of no server, or of several."""
+    """The name of the server that it is about; empty for none or several."""
 
     def __post_init__(self) -> None:
         if (self.level == "ok") == bool(self.remedy):
@@ -34,12 +34,12 @@ class Finding:
 
 
 def error(what: str, remedy: str) -> Finding:
-    """Nothing may be ordered as long as this is so."""
+    """A problem that must be corrected before anything is ordered."""
     return Finding(level="error", what=what, remedy=remedy)
 
 
 def warning(what: str, remedy: str) -> Finding:
-    """This may go well."""
+    """A problem that may turn out to be harmless."""
     return Finding(level="warning", what=what, remedy=remedy)
 
 
@@ -54,20 +54,20 @@ class Report:
 
     findings: Sequence[Finding]
     told: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What is known of each server, by its name: a table for people, whose first line says which it is."""
+    """Server name to a table with its facts, for people. The first line names the server."""
 
     @property
     def errors(self) -> list[Finding]:
-        """What must be corrected before anything is ordered."""
+        """Findings that must be corrected before anything is ordered."""
         return [finding for finding in self.findings if finding.level == "error"]
 
     @property
     def warnings(self) -> list[Finding]:
-        """What may go well."""
+        """Findings that may turn out to be harmless."""
         return [finding for finding in self.findings if finding.level == "warning"]
 
     def summary(self) -> str:
-        """One line."""
+        """One line with the number of checks, errors and warnings."""
         counts = [
             f"{len(found)} {word}{'' if len(found) == 1 else 's'}"
             for found, word in ((self.errors, "error"), (self.warnings, "warning"))
@@ -76,7 +76,7 @@ class Report:
         return f"{len({finding.check for finding in self.findings})} checks, {' and '.join(counts) or 'all is well'}"
 
     def problems(self) -> str:
-        """Everything that is wrong, errors first; of servers, server by server."""
+        """All errors and warnings, errors first; those of servers are grouped by server."""
         wrong = [*self.errors, *self.warnings]
         servers = {name: f"{name}:" for name in self.told if any(each.host == name for each in wrong)}
         return "\n".join([*(str(each) for each in wrong if not each.host), *by_host(wrong, servers)])
@@ -88,7 +88,7 @@ class Report:
 
 
 def by_host(findings: Iterable[Finding], told: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A part for each server: what is `told` of it, and what is wrong, in the order of the findings."""
+    """Yields, per server, the text that `told` has for it and its findings, in the given order."""
     told = told or {}
     found = [finding for finding in findings if finding.host]
     for name in dict.fromkeys([*told, *(finding.host for finding in found)]):
@@ -99,11 +99,11 @@ def by_host(findings: Iterable[Finding], told: Mapping[str, str] | None = None) 
 
 
 def overridden(findings: Iterable[Finding], reasons: Mapping[str, str], excused: Iterable[str] = ()) -> list[Finding]:
-    """The errors of some checks become warnings, because somebody knows better than the check does.
+    """Turns the errors of some checks into warnings, because the user has decided to go on.
 
     Args:
-        findings: of all checks.
-        reasons: why, by the check's name; the warnings tell it.
+        findings: the findings of all checks.
+        reasons: check name to the reason, which the warnings show.
         excused: names of further checks, without a reason.
     """
     words = {**dict.fromkeys(excused, "excused"), **{name: f"overridden: {why}" for name, why in reasons.items()}}

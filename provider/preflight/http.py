@@ -1,4 +1,4 @@
-"""Files by HTTP, as the checks fetch them."""
+"""HTTP downloads for the checks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ _TIMEOUT = 20
 
 
 def opened(subject: Subject) -> httpx.AsyncClient:
-    """A client that trusts what this system trusts, and the artifact host's authority."""
+    """A client that trusts the system's authorities and that of the artifact host."""
     return web.client(subject.settings, timeout=_TIMEOUT)
 
 
 async def size_of(client: httpx.AsyncClient, url: str, subject: Subject) -> int | None:
-    """How many bytes a file has; None where the server does not say. Raises RemoteError when it cannot be had."""
+    """The size of a file in bytes; None if the server does not tell. Raises RemoteError if the file cannot be
+    fetched."""
     answer = await _asked(client, "HEAD", url, subject)
-    if answer.status_code == 405:  # some servers only give
+    if answer.status_code == 405:  # some servers do not support HEAD
         async with client.stream("GET", url) as answer:
             pass
     _refuse(answer, url)
@@ -34,7 +35,7 @@ async def size_of(client: httpx.AsyncClient, url: str, subject: Subject) -> int 
 
 
 async def sha256_of(client: httpx.AsyncClient, url: str) -> str:
-    """The hash of a file, which is fetched and not kept."""
+    """Downloads a file without storing it, and returns its hash."""
     import httpx
 
     digest = hashlib.sha256()
@@ -49,7 +50,7 @@ async def sha256_of(client: httpx.AsyncClient, url: str) -> str:
 
 
 async def content_of(client: httpx.AsyncClient, url: str, subject: Subject) -> bytes:
-    """A small file."""
+    """Downloads a small file."""
     answer = await _asked(client, "GET", url, subject)
     _refuse(answer, url)
     return answer.content
@@ -63,7 +64,7 @@ async def _asked(client: httpx.AsyncClient, method: str, url: str, subject: Subj
     except httpx.HTTPError as error:
         raise _unreachable(url, error) from None
     date = web.date_of(answer.headers)
-    if date is not None and "Age" not in answer.headers:  # a cache tells the time of long ago
+    if date is not None and "Age" not in answer.headers:  # a cached answer has the time of its creation
         subject.clocks[urlsplit(url).netloc] = (date, datetime.now(UTC))
     return answer
 

@@ -1,7 +1,7 @@
-"""What a cluster keeps as it was ordered, for as long as it is there: its project and its end.
+"""Settings that cannot change while a cluster exists: its project and its end.
 
-Metal takes the end of a machine with its order only, and moves nothing from project to project: a change would be
-obeyed for new machines alone, or delete what is there.
+Metal takes the termination time only when a machine is ordered, and cannot move anything to another project. A change
+would apply to new machines only, or delete what exists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ _REMEDY = "Put back what was ordered, or begin anew: `make down` first, then `ma
 
 
 def refuse_changes(old: Values, new: Values) -> None:
-    """Raises InvalidInputs with all that must not change; both are inputs of Preflight, `old` those that passed."""
+    """Raises InvalidInputs with all forbidden changes.
+
+    Args:
+        old: the inputs of Preflight that passed last.
+        new: the new ones.
+    """
     problems = [
         f"this cluster was ordered {before}, and is now to be {after}: {why}"
         for before, after, why in _changes(old, new)
@@ -25,19 +30,20 @@ def refuse_changes(old: Values, new: Values) -> None:
 
 
 def _changes(old: Values, new: Values) -> Iterator[tuple[str, str, str]]:
-    """What was ordered, what is wanted, and why that cannot be."""
+    """Yields for each forbidden change: what was ordered, what is wanted, and why that is impossible."""
     before, after = _project(old), _project(new)
     if before and before != after:
         why = "what is there would stay behind or be deleted, the machines of the control plane included"
         yield before, after or "on another platform", why
     hours = old.get("lifetimeHours"), new.get("lifetimeHours")
-    # Before there were runs, the hours were not among the inputs.
+    # Old states, from before there were runs, do not have the hours among the inputs.
     if old.get("run") and hours[0] != hours[1]:
         yield _end(hours[0]), _end(hours[1]), "the platform takes no other end for machines that are there"
 
 
 def _project(values: Values) -> str:
-    """In which project; empty where nothing is ordered. A project that is made by its name may be renamed."""
+    """A text that identifies the project; empty if nothing is ordered. The name of a project that this program creates
+    may change."""
     if values.get("projectId"):
         return f"in a project that exists (platform.projectId {values['projectId']})"
     if values.get("projectName"):

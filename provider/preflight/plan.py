@@ -1,4 +1,4 @@
-"""What is to be looked at before anything is ordered, as plain data: the inputs of Preflight."""
+"""What preflight has to check, as plain data: the inputs of the resource Preflight."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ DEFAULT_HASHED_MIB = 64
 
 
 LIVE_ISO = "live ISO"
-"""The name of the boot file that this program fetches itself, to make servers' discs of it."""
+"""Name of the boot file that this program downloads itself to make boot discs of it."""
 
 
 class BootFile(Inputs):
-    """A file that machines boot from."""
+    """A file that machines boot."""
 
     name: str
     """`kernel`, `initramfs`, `rootfs`, `disk` or `live ISO`."""
     url: Url
     sha256: Sha256
     mirrored: Url | None = None
-    """Where the artifact host serves it once it was copied there; None: machines fetch it from `url`."""
+    """URL on the artifact host after the file was copied there; None: machines fetch it from `url`."""
 
 
 class MirrorSet(Inputs):
-    """Where else the images of a repository are."""
+    """Mirrors of one image repository."""
 
     source: str
-    """The repository, without tag and digest."""
+    """The repository, without tag or digest."""
     mirrors: ListOf[str]
-    """Repositories that have the same images, in the order in which they are asked."""
+    """Repositories with the same images, in the order in which they are tried."""
 
 
 class Server(Inputs):
-    """A machine that is not ordered: a server with a BMC, or the virtual machine that bootstraps the cluster."""
+    """A machine that is not ordered: a server with a BMC or from Ironic, or the virtual bootstrap machine."""
 
     name: str
-    """What the stack calls it: `control-plane-0`, `worker-0`, `bootstrap`."""
+    """The machine's name in the stack: `control-plane-0`, `worker-0`, `bootstrap`."""
     role: Annotated[str, one_of("bootstrap", "control-plane", "arbiter", "worker")]
     """`bootstrap`, `control-plane`, `arbiter` or `worker`."""
     live: bool = False
-    """Whether it forms the cluster in its live system: as bootstrap machine, as the server that is lent for it, or as a
+    """Whether it forms the cluster in its live system: as the bootstrap machine, as the server lent for that, or as a
     single node."""
     bmc: str | None = None
-    """Its name in the provider's section `bmcs`; None: it has none of ours."""
+    """Its name in the provider's section `bmcs`; None: this program does not use its BMC."""
     ironic: str | None = None
-    """Its name in the provider's section `ironic`; None: it is not had from Ironic. With neither, `memory_mib` and
-    `cpus` tell what it has."""
+    """Its name in the provider's section `ironic`; None: it does not come from Ironic. Without `bmc` and `ironic`,
+    `memory_mib` and `cpus` tell what it has."""
     macs: Annotated[ListOf[str], LEFT_OUT] = default(())
-    """MAC addresses of the cards that the stack names."""
+    """MAC addresses of its network cards that the stack names."""
     device: Annotated[MapOf[Any], LEFT_OUT] = default({})
-    """Rules for the disk that it is installed to, as `boot.install.device` has them; none: it is not installed."""
+    """Rules for its installation disk, as in `boot.install.device`; empty: it is not installed to a disk."""
     tpm2: LateFlag = False
-    """Whether its disk cannot be opened without a TPM 2.0."""
+    """Whether its disk encryption needs a TPM 2.0."""
     memory_mib: Annotated[Whole, between(1)] | None = None
-    """The memory of a virtual machine."""
+    """Memory of a virtual machine, in MiB."""
     cpus: Annotated[Whole, between(1)] | None = None
-    """The CPUs of a virtual machine."""
+    """Number of CPUs of a virtual machine."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -71,55 +71,55 @@ class Server(Inputs):
 
 
 class Plan(Inputs):
-    """A stack, as far as it can be checked before anything is ordered."""
+    """Everything about a stack that can be checked before anything is ordered."""
 
     stack: str
     run: str | None = None
-    """The installation that it is, as its tags say; None: nothing of it was ever ordered."""
+    """The installation (run), as its tags name it; None: nothing was ordered yet."""
     domain: Domain
-    """The cluster's."""
+    """The cluster's domain."""
     architecture: Annotated[str, one_of("x86_64", "aarch64")]
     """`x86_64` or `aarch64`."""
     project_id: str | None = None
     project_name: str | None = None
-    """Of a project that is to be created."""
+    """Name of a project that is to be created."""
     organization_id: str | None = None
-    """Whose it is to be."""
+    """The organization in which the project is to be created."""
     lifetime_hours: Annotated[Whole, between(1)] | None = None
     """Hours after which the platform deletes all machines; None: never."""
     orders: Orders | None = None
-    """None where the machines are there already."""
+    """What is to be ordered; None: all machines exist already."""
     servers: Annotated[ListOf[Server], LEFT_OUT] = default(())
-    """The machines that are there already, and the virtual one."""
+    """The machines that exist already, and the virtual bootstrap machine."""
     networks: Annotated[MapOf[str], LEFT_OUT] = default({})
-    """What the cluster uses inside, or was told to use: a word for people to CIDR."""
+    """Networks that the cluster uses or that were given to it: a name for people to the CIDR."""
     api_address: Ipv4 | None = None
-    """The API's address, where a stack names it; it is announced over BGP."""
+    """The API's address, if the settings name it; it is announced over BGP."""
     zones: Annotated[ListOf[Domain], LEFT_OUT] = default(())
-    """DNS zones that are written, the cluster's first."""
+    """DNS zones in which records are written, the cluster's first."""
     release: str | None = None
-    """The release of the stream that the boot files are of; None: not known."""
+    """The release of the stream that the boot files belong to; None: unknown."""
     stream: str | None = None
-    """The stream's own name for itself, e.g. `rhcos-4.21`; None: not known."""
+    """The stream's name in its own metadata, e.g. `rhcos-4.21`; None: unknown."""
     boot: Annotated[ListOf[BootFile], LEFT_OUT] = default(())
     hashed_mib: Annotated[float, between(0)] = DEFAULT_HASHED_MIB
-    """Of files up to this size the hash is computed; of larger ones only the size is asked for."""
+    """Files up to this size (MiB) are downloaded to check their hash; for larger ones only the size is requested."""
     installer: str | None = None
-    """The installer program, by path or by name on PATH."""
+    """The installer program: a path, or a name on PATH."""
     version: str | None = None
-    """The release it must be for."""
+    """The OpenShift release that the installer must be for."""
     fips: bool = False
-    """Whether the cluster is to be in FIPS mode, which the installer ties to the host that it runs on."""
+    """Whether the cluster is to be in FIPS mode. The installer then must run on a host in FIPS mode."""
     images: LateFlag = False
-    """Whether registries are asked for all images of the release."""
+    """Whether to ask the registries for all images of the release."""
     release_image: str | None = None
-    """The release image that is installed, by digest; None: the one that the installer tells."""
+    """The release image to install, by digest; None: the one that the installer names."""
     mirrors: Annotated[ListOf[MirrorSet], LEFT_OUT] = default(())
-    """Mirrors of repositories."""
+    """Mirrors of image repositories."""
     excused: Annotated[ListOf[str], LEFT_OUT] = default(())
-    """Names of checks whose errors are taken for warnings, without a reason."""
+    """Names of checks whose errors become warnings, without a reason."""
     overrides: Annotated[MapOf[str], LEFT_OUT] = default({})
-    """Checks whose errors are taken for warnings: name → reason, which the warnings tell and the state keeps."""
+    """Check name to reason: their errors become warnings. The warnings show the reason, and the state keeps it."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:

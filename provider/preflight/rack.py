@@ -1,4 +1,4 @@
-"""What is told of a stack's servers: each is asked for once, whichever check wants to know it first."""
+"""The facts of a stack's servers. Each server is asked only once, for all checks together."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from metal_ipi.provider.preflight.plan import Server
 
 
 class Rack:
-    """Servers that are there, and whom to ask about them."""
+    """Servers, and the function that asks for their facts."""
 
     def __init__(self, servers: Sequence[Server], ask: Callable[[Server], Awaitable[Hardware]]) -> None:
-        """`ask` raises ProviderError where nothing is told."""
+        """`ask` raises ProviderError if it gets no facts of a server."""
         self._servers, self._ask = servers, ask
         self._asked: asyncio.Future[list[Hardware | ProviderError]] | None = None
 
     async def answers(self) -> list[tuple[Server, Hardware]]:
-        """What is told. Of the other servers `troubles` tells."""
+        """The servers that answered, with their facts. `troubles` returns the others."""
         return [(server, answer) for server, answer in await self._all() if not isinstance(answer, ProviderError)]
 
     async def troubles(self) -> list[tuple[Server, ProviderError]]:
-        """Of which servers nothing is told, and why."""
+        """The servers without facts, with the error."""
         return [(server, answer) for server, answer in await self._all() if isinstance(answer, ProviderError)]
 
     async def _all(self) -> list[tuple[Server, Hardware | ProviderError]]:

@@ -1,7 +1,8 @@
-"""Image registries, as far as they are asked before an installation: is an image there, and may it be pulled?
+"""Client for image registries, for the checks before an installation: does an image exist, and can it be pulled?
 
-Sources: the OCI distribution specification (manifests and blobs), Docker's token authentication (distribution/
-distribution, docs/spec/auth), containers-auth.json(5) (whose an account is), containers-registries.conf(5) (mirrors).
+Sources: the OCI distribution specification (manifests and blobs), Docker's token authentication
+(distribution/distribution, docs/spec/auth), containers-auth.json(5) (how accounts are chosen),
+containers-registries.conf(5) (mirrors).
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     import httpx
 
 _AT_ONCE = 8
-"""Requests. More of them make some registries refuse."""
+"""Maximum number of parallel requests. Some registries refuse more."""
 _PATIENCE = 15.0
-"""Seconds that a request is repeated while its failure may pass."""
+"""Seconds that a request is retried while it fails with an error that may be transient."""
 _LARGEST = 64 << 20
-"""Bytes of a layer that is fetched."""
+"""Maximum size of a downloaded layer, in bytes."""
 _MANIFESTS = ", ".join(
     (
         "application/vnd.oci.image.manifest.v1+json",
@@ -44,18 +45,18 @@ _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """An image, by the name that it is pulled by."""
+    """The name of an image, in its parts."""
 
     registry: str
-    """Host, with the port where there is one."""
+    """Host, with a port if the name has one."""
     path: str
-    """Its repository within the registry."""
+    """Repository within the registry."""
     reference: str
-    """A digest, or a tag."""
+    """Digest or tag."""
 
     @classmethod
     def parse(cls, text: str) -> Image | None:
-        """An image by its name with registry, repository and digest or tag; None for another text."""
+        """Parses a name with registry, repository and digest or tag; None for any other text."""
         found = _REFERENCE.fullmatch(text)
         reference = (found["digest"] or found["tag"]) if found is not None else None
         if found is None or reference is None:
@@ -64,17 +65,17 @@ class Image:
 
     @property
     def repository(self) -> str:
-        """Where it is, without digest or tag."""
+        """Registry and repository, without digest or tag."""
         return f"{self.registry}/{self.path}"
 
     @property
     def by_digest(self) -> bool:
-        """Whether its name says what is in it."""
+        """Whether the image is named by its digest."""
         return self.reference.startswith("sha256:")
 
     def places(self, mirrors: Mapping[str, Sequence[str]]) -> Iterator[Image]:
-        """Where it may be pulled from, in the order in which nodes ask: mirrors, by the source that matches longest,
-        and the place itself. Mirrors are for images that are named by digest."""
+        """Yields where nodes look for the image, in their order: the mirrors of the longest matching source, and then
+        its own registry. Mirrors are only used for images that are named by digest."""
         matching = [source for source in mirrors if f"{self.repository}/".startswith(f"{source}/")]
         if self.by_digest and matching:
             source = max(matching, key=len)
@@ -85,7 +86,7 @@ class Image:
 
 
 class Registries:
-    """What all registries are asked with: one client, and the accounts of the pull secret."""
+    """All registries: one HTTP client, and the accounts of the pull secret."""
 
     def __init__(self, client: httpx.AsyncClient, pull_secret: str) -> None:
         self._client = client
@@ -94,11 +95,12 @@ class Registries:
         self._some = asyncio.Semaphore(_AT_ONCE)
 
     async def has(self, image: Image) -> None:
-        """Raises RemoteError, which says why, where it cannot be pulled."""
+        """Checks that an image can be pulled. Raises RemoteError with the reason if not."""
         await self._ask("HEAD", image, f"manifests/{image.reference}")
 
     async def manifest(self, image: Image, architecture: str) -> Mapping[str, Any]:
-        """Its manifest; of an image for several architectures (Go's names) that of one. Raises RemoteError."""
+        """The manifest of an image; for an image with several architectures (named as in Go), the one of
+        `architecture`. Raises RemoteError."""
         found = _json(await self._ask("GET", image, f"manifests/{image.reference}"))
         for each in found.get("manifests", ()):
             if each.get("platform", {}).get("architecture") == architecture:
@@ -106,7 +108,7 @@ class Registries:
         return found
 
     async def layer(self, image: Image, digest: str) -> bytes:
-        """One of its layers, as it is kept there. Raises RemoteError."""
+        """Downloads one layer, compressed as in the registry. Raises RemoteError."""
         return await self._ask("GET", image, f"blobs/{digest}")
 
     async def _ask(self, method: str, image: Image, what: str) -> bytes:
@@ -131,7 +133,7 @@ class Registries:
         return {"Authorization": self._tokens[key]} if self._tokens.get(key) else {}
 
     async def _answer(self, method: str, url: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and content. What passes, as a registry that has too much to do, is asked again."""
+        """Returns status, headers and content. Retries errors that may be transient, such as an overloaded registry."""
         backoff = Backoff(timeout=_PATIENCE)
         while True:
             answer = await self._one_answer(method, url, headers)
@@ -160,7 +162,8 @@ class Registries:
         return answer.status_code, answer.headers, bytes(content)
 
     async def _authorization(self, image: Image, challenge: str) -> str:
-        """What the registry wants to see: the account itself, or a token that another service gives for it."""
+        """The value of the `Authorization` header that the registry's challenge asks for: the account itself, or a
+        token that a token service issues for it."""
         account = self._account(image)
         basic = {"Authorization": f"Basic {account}"} if account else {}
         scheme, _, words = challenge.partition(" ")
@@ -174,12 +177,12 @@ class Registries:
         url = str(self._client.build_request("GET", realm, params=query).url)
         status, _, content = await self._answer("GET", url, basic)
         if status >= 400:
-            return basic.get("Authorization", "")  # which is refused, and told there
+            return basic.get("Authorization", "")  # the registry refuses this, and the caller reports it
         answer = _json(content)
         return f"Bearer {answer.get('token') or answer.get('access_token') or ''}"
 
     def _account(self, image: Image) -> str | None:
-        """Whose name matches longest."""
+        """The account whose name is the longest prefix of the image's repository; None if there is none."""
         places = [place for place in self._accounts if f"{image.repository}/".startswith(f"{place}/")]
         return self._accounts[max(places, key=len)] if places else None
 

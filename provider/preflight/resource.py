@@ -1,9 +1,11 @@
-"""Preflight: what can go wrong is found before anything is ordered, which depends on this resource.
+"""Preflight: finds problems before anything is ordered. Everything that is ordered depends on this resource.
 
-Life cycle: create and update run the checks, and fail when there are errors; a preview asks nobody, and inputs that
-stay the same ask nobody again. What a cluster keeps as it was ordered is refused to change, in a preview as well: this
-is what everything ordered depends on, so nothing was changed then. There is nothing to read or to delete.
-Killed at any moment: nothing was made that lasts, so the next run checks again.
+Life cycle: create and update run the checks, and fail if there are errors. A preview runs no checks, and unchanged
+inputs are not checked again. Changes of settings that cannot change while a cluster exists (`lasting`) are refused, in
+a preview as well; as everything ordered depends on this resource, nothing was changed at that point. There is nothing
+to read or to delete.
+
+Killed at any moment: nothing that lasts was created, so the next run checks again.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from metal_ipi.provider.resource import Changes, Context, Made, ResourceType, Va
 
 
 class PreflightFailed(ProviderError):
-    """There are problems that must be corrected first; all of them are in the message."""
+    """There are problems that must be corrected first; the message lists all of them."""
 
 
 class Preflight(ResourceType):

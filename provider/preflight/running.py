@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Check(Protocol):
-    """A module of `checks`."""
+    """A module of `checks`: its name, and its function."""
 
     @property
     def NAME(self) -> str: ...
@@ -58,28 +58,28 @@ class Check(Protocol):
 
 
 _OF_METAL: Sequence[Check] = (plans, capacity, reservations, spot, limits, runs, names, hardware)
-"""What can only be asked with a token that is good."""
+"""Checks that need a valid API token."""
 _OF_RACK: Sequence[Check] = (bmcs, hardware, inventory, secure_boot)
-"""What is asked of servers with BMCs."""
+"""Checks of servers with BMCs."""
 _OF_IRONIC: Sequence[Check] = (ironic, hardware, inventory)
-"""What is asked of an Ironic and of the servers that are had from it."""
+"""Checks of Ironic and of the servers that come from it."""
 _OF_ALL: Sequence[Check] = (addresses, dns, boot_files, artifact_host, installer, images, stream)
 _MODULES = (token, *_OF_METAL, *_OF_RACK, *_OF_IRONIC, *_OF_ALL, clock)
 NAMES = tuple(
     dict.fromkeys(name for each in _MODULES for name in (rules.NAMES if each.NAME == inventory.NAME else (each.NAME,)))
 )
-"""The names of all checks; what is asked of an inventory has names of its own."""
+"""The names of all checks. The rules of the check `inventory` count as checks with their own names."""
 _NOT_ASKED = warning("not looked at: the API token does not open the project", "correct the token first (above)")
 _TIMEOUT, _PATIENCE = 60, 15
-"""How long a call that fails is repeated, and one answer waited for, in seconds: people wait for the report."""
+"""Seconds to wait for one answer, and seconds to retry a failing call: the user waits for the report."""
 
 
 async def run(
     plan: Plan, settings: Settings, *, again: bool = False, transport: httpx.AsyncBaseTransport | None = None
 ) -> Report:
-    """Everything that is found, in the order of the checks. Changes nothing that lasts.
+    """Runs all checks and returns their findings, in the order of the checks. Changes nothing that lasts.
 
-    `again`: the stack has passed before.
+    `again`: the stack has passed the checks before.
     """
     async with AsyncExitStack() as stack:
         account = rack = None
@@ -122,13 +122,13 @@ async def run(
 
 
 async def _made_before(subject: Subject) -> str | None:
-    """The id of the project that an earlier run made for this stack; None where there is none."""
+    """The id of the project that an earlier run created for this stack; None if there is none."""
     try:
         for account in await subject.projects_of_its_name():
             if await subject.is_our_project(account):
                 return account.project
     except ProviderError:
-        return None  # the check `names` asks the same, and tells it
+        return None  # the check `names` makes the same request, and reports the error
     return None
 
 

@@ -1,1 +1,1 @@
-"""The resource types, as programs see them: one module each, with its inputs. Programs import `provider.types`."""
+"""The resource types as programs use them: one module per type, with its inputs. Programs import `provider.types`."""

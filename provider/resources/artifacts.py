@@ -1,4 +1,4 @@
-"""`Artifacts`, as programs see it, and its inputs."""
+"""`Artifacts` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ class ArtifactsArgs(Inputs):
     files: GivenMap[Secret[Anything]]
     """File name (letters, digits, `.`, `_`, `-`) to text. Secret."""
     like: Given[FileName | None] = default()
-    """Which of `files` others are nearly the same as; with `derived`."""
+    """Which of `files` the `derived` files are compared with; required with `derived`."""
     derived: Annotated[GivenMap[Secret[Anything]], LEFT_OUT] = default({})
-    """Name of such a file to its differences: JSON, a list of `[start, end]`, characters of that one, and of texts that
-    stand between them. What is uploaded is the whole text. Secret."""
+    """File name to its differences from the file `like`, as JSON: a list of texts, and of `[start, end]` ranges of
+    characters of that file. The complete text is uploaded. Secret."""
     path_seed: Given[Secret[Seed]]
-    """What the unguessable directory is derived from, 16 random characters or more. Secret. A change replaces."""
+    """Random text of 16 characters or more, from which the name of the unguessable directory is derived. Secret. A
+    change replaces."""
     ephemeral: Given[bool] = default(False)
-    """Files that a `Removal` or an `Installation` deletes within the same up: absent ones are still ours, and no drift.
-    To have them uploaded once more: `pulumi up --replace <URN>`."""
+    """Whether a `Removal` or an `Installation` deletes the files within the same up: then missing files are no drift.
+    To upload them once more: `pulumi up --replace <URN>`."""
 
     keeps: Given[bool] = default(False)
-    """Files that are not named any more stay until the resource is deleted: machines that were told of them may fetch
-    them at every boot. Name such files by their content."""
+    """Whether files that are no longer named stay until the resource is deleted, because machines may fetch them at
+    every boot. Put a hash of the content into the names of such files."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -60,20 +61,20 @@ class ArtifactsArgs(Inputs):
 
 
 class Artifacts(Resource[ArtifactsArgs]):
-    """Files that machines fetch while they boot, under an unguessable directory that cannot be listed."""
+    """Files that machines fetch while they boot, in an unguessable directory that cannot be listed."""
 
     url: pulumi.Output[Secret[str]] = computed()
-    """The directory's URL under the artifact host's `baseUrl`; a file's is `<url>/<name>`. Secret: who knows it can
-    fetch the files."""
+    """URL of the directory under the artifact host's `baseUrl`; a file has `<url>/<name>`. Secret: anybody who knows it
+    can fetch the files."""
     boot_url: pulumi.Output[Secret[str]] = computed()
-    """The same under `bootBaseUrl`, for firmware which cannot verify TLS. Secret."""
+    """The same directory under `bootBaseUrl`, for firmware that cannot verify TLS. Secret."""
     hashes: pulumi.Output[dict[str, str]] = computed()
-    """File name to `sha512-<hex>`, Ignition's form."""
+    """File name to `sha512-<hex>`, the form that Ignition uses."""
     directory: pulumi.Output[Secret[str]] = computed()
-    """The unguessable directory's name, relative to the artifact host's root. Secret."""
+    """Name of the unguessable directory, relative to the artifact host's root. Secret."""
 
     def __init__(self, name: str, args: ArtifactsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         if args.ephemeral is True:
-            # Their place stays the same: who deletes the old files last, deletes the new ones.
+            # The directory keeps its name, so deleting the old files after the new upload would delete the new ones.
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True))
         super().__init__(name, args, opts)

@@ -1,4 +1,4 @@
-"""What all resources are, as programs see them."""
+"""Base class of all resources, for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Args = TypeVar("Args", bound=Inputs | Mapping[str, Any])
 
 
 class _Computed:
-    """An output of the resource, by its name on the wire."""
+    """An output of the resource, with its name on the wire."""
 
     wire: str
 
@@ -27,17 +27,17 @@ class _Computed:
 
 
 def computed() -> Any:
-    """An output, which the provider tells: `ends_at: pulumi.Output[str] = computed()`."""
+    """Declares an output that the provider sets: `ends_at: pulumi.Output[str] = computed()`."""
     return _Computed()
 
 
 class Resource(pulumi.CustomResource, Generic[Args]):
-    """A resource of our provider, with its arguments. Its type is `metal-ipi:index:<class>`."""
+    """A resource of this provider, with its arguments. Its type is `metal-ipi:index:<class>`."""
 
     def __init__(self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = [
             each.wire for kind in type(self).__mro__ for each in vars(kind).values() if isinstance(each, _Computed)
         ]
         given = args.to_wire() if isinstance(args, Inputs) else args
-        # Under their names on the wire, so that the keys of maps that users give are never renamed.
+        # With their names on the wire, so that Pulumi does not rename keys of users' maps.
         super().__init__(f"{_PACKAGE}:index:{type(self).__name__}", name, {**dict.fromkeys(outputs), **given}, opts)

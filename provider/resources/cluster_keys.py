@@ -1,4 +1,4 @@
-"""`ClusterKeys`, as programs see it, and its inputs."""
+"""`ClusterKeys` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ClusterKeysArgs(Inputs):
     """Arguments of `ClusterKeys`."""
 
     key_type: Annotated[str, one_of("ed25519", "ecdsa")] | None = None
-    """`ed25519`, or `ecdsa` (on the curve P-256), which FIPS takes; not given: `ed25519`. A change is refused."""
+    """`ed25519`, or `ecdsa` (curve P-256), which FIPS allows; default: `ed25519`. A change is refused."""
 
 
 class ClusterKeys(Resource[ClusterKeysArgs]):
-    """The SSH key of a cluster and the seed its nodes' host keys are derived from. Never silently replaced.
+    """The SSH key of a cluster, and the seed of its nodes' host keys. Never silently replaced.
 
-    It is made by a cluster's first up and gone with its last down: its id, 16 hexadecimal digits, tells one
+    The first up of a cluster creates it, and the last down removes it. Its id, 16 hexadecimal digits, distinguishes one
     installation of a cluster from the next.
     """
 

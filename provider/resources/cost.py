@@ -1,4 +1,4 @@
-"""What can be asked about prices."""
+"""Price queries."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ def cost(
     source: str | None = None,
     opts: pulumi.InvokeOptions | None = None,
 ) -> pulumi.Output[dict[str, Any]]:
-    """What orders (as `Orders.to_wire` has them) cost: {"currency", "hourly", "monthly", "hoursPerMonth", "installing"
-    (per hour, with the bootstrap machine), "unknown" (what has no price), "source", "lines"}; docs/cost.md. `prices`
-    take the place of the platform's list.
+    """The cost of orders.
+
+    Args:
+        orders: in the form of `Orders.to_wire`.
+        prices: used instead of the platform's price list.
+        source: where `prices` come from.
+
+    Returns {"currency", "hourly", "monthly", "hoursPerMonth", "installing" (per hour, with the bootstrap machine),
+    "unknown" (orders without a price), "source", "lines"}; see docs/cost.md.
     """
     given = {"orders": orders, "prices": prices, "source": source}
     args = {key: value for key, value in given.items() if value is not None}

@@ -1,4 +1,4 @@
-"""How a cluster's API is reached: inputs of several resources."""
+"""How to reach a cluster's API: inputs of several resources."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class ClusterCredentials(Inputs):
     url: Given[HttpsUrl]
     """Base URL, `https://api.<cluster>.<domain>:6443`."""
     ca_pem: Given[Pem]
-    """Certificates the API's TLS certificate must be signed by."""
+    """Certificates of the authorities that may sign the API's TLS certificate."""
     client_cert_pem: Given[Pem]
     """Client certificate."""
     client_key_pem: Given[Secret[Pem]]
-    """Its key. Secret."""
+    """Key of the client certificate. Secret."""

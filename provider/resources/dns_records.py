@@ -1,7 +1,7 @@
-"""`DnsRecords`, as programs see it, and its inputs.
+"""`DnsRecords` and its inputs, for programs.
 
-On the wire, records are a map from a label to a record, so that a preview tells each change by the record's label
-(`records["api.lab.example.com A"].values`). The provider takes a list, too.
+On the wire, records are a map from a label to a record, so that a preview shows each change with the record's label
+(`records["api.lab.example.com A"].values`). The provider also accepts a list.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ RecordName = Annotated[str, form(HOST, "a full DNS name without trailing dot")]
 
 
 def _by_label(records: Any) -> Any:
-    """Records of a list, by their numbers."""
+    """Converts a list of records to a map with their numbers as labels."""
     return dict(enumerate(records)) if isinstance(records, list) else records
 
 
 if TYPE_CHECKING:
 
     class _Labelled:
-        """Programs give a sequence, and the provider reads a map: labels are for the wire alone."""
+        """Programs pass a sequence, and the provider reads a map: labels exist on the wire only."""
 
         def __get__(self, instance: object, owner: Any) -> Any: ...
         def __set__(self, instance: object, value: Sequence[DnsRecordArgs]) -> None: ...
 
 
 class DnsRecordArgs(Inputs):
-    """Values of ours in one record set."""
+    """Values that we own in one record set."""
 
     name: Given[RecordName]
     """Fully qualified, without trailing dot."""
@@ -46,7 +46,7 @@ class DnsRecordArgs(Inputs):
     values: Annotated[GivenList[str], NOT_EMPTY]
     """Addresses, names (a trailing dot is optional) or text. Never empty."""
     label: Local[str | None] = None
-    """What previews call it; not given: name and type. A name that is an output needs one."""
+    """Name of the record in previews; default: name and type. Required if the name is an output."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -67,13 +67,13 @@ class RemovalRecordArgs(Inputs):
     """DNS values to withdraw."""
 
     zone: Given[ZoneName]
-    """The zone the record is in."""
+    """The zone of the record."""
     name: Given[RecordName]
     """Fully qualified, without trailing dot."""
     type: Given[Annotated[str, one_of(*TYPES)]]
     """A, AAAA, PTR, TXT or CNAME."""
     values: Annotated[GivenList[str], NOT_EMPTY]
-    """The values."""
+    """The values to withdraw."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -91,19 +91,20 @@ class DnsRecordsArgs(Inputs):
     """Arguments of `DnsRecords`: one resource per zone, not one per record."""
 
     zone: Given[ZoneName]
-    """The zone the records are in, fully qualified: `facility.test`. A change replaces."""
+    """The zone of the records, fully qualified: `facility.test`. A change replaces."""
     ttl: Given[Annotated[Whole, between(0, 604800)]]
-    """Seconds."""
+    """Time to live, in seconds."""
     records: _Labelled
-    """The values to own; no (name, type) twice. Of PTR records only those in the zone are taken, the others passed
-    over: where a reverse name lies is known once the address is."""
+    """The values to own; each pair of name and type only once. PTR records outside the zone are ignored: the zone of a
+    reverse name is known only after the address."""
     domain: Given[Annotated[str, form(HOST, "a domain without trailing dot")] | None] = default()
-    """The domain beside which markers of ownership stand, `_metal-ipi.<domain>`; not given: the zone."""
+    """Domain under which the ownership markers are written, `_metal-ipi.<domain>`; default: the zone."""
     beside: Given[Annotated[str, form(r"[^/,\"\s]+/[^/,\"\s]+", "`<project>/<stack>`")] | None] = default()
-    """`<project>/<stack>` of the cluster that these are a pool of: values of its stack, and of its pools' (called
-    `<stack>-...`), may stand in the same sets from the start. Not given: those of others are a conflict."""
+    """`<project>/<stack>` of the cluster, if these records belong to one of its pools. Record sets may then contain
+    values of that stack and of its pools' stacks (`<stack>-...`) from the start. Default: values of other stacks are a
+    conflict."""
     ephemeral: Given[bool] = default(False)
-    """Values that a `Removal` withdraws within the same up: absent ones are still ours, and no drift."""
+    """Whether a `Removal` withdraws the values within the same up: then missing values are no drift."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -132,7 +133,7 @@ class DnsRecords(Resource[DnsRecordsArgs]):
     """Values in DNS record sets of one zone. Owns values, not sets: other values of a set are left alone."""
 
     records: pulumi.Output[dict[str, dict[str, Any]]] = computed()
-    """The values of ours by label, {name, type, values}; after a refresh those that are really there."""
+    """The owned values by label, {name, type, values}; after a refresh those that really exist."""
 
 
 def _labelled(records: Sequence[DnsRecordArgs]) -> dict[str, Any]:
@@ -144,12 +145,12 @@ def _labelled(records: Sequence[DnsRecordArgs]) -> dict[str, Any]:
 
 
 def within(name: str, zone: str) -> bool:
-    """Whether a name is a zone's own or below it."""
+    """Whether a name is in a zone, or is the zone's own name."""
     return name == zone or name.endswith("." + zone)
 
 
 def _outside(record: Mapping[str, Any], zone: Any) -> Iterator[Conflict]:
-    """Whether a record, unless it is a PTR record, is not in its zone."""
+    """Reports a record that is not in its zone. PTR records are not checked."""
     name, kind = record.get("name"), record.get("type")
     if not (isinstance(name, str) and isinstance(kind, str) and isinstance(zone, str)) or kind == "PTR":
         return
@@ -158,7 +159,7 @@ def _outside(record: Mapping[str, Any], zone: Any) -> Iterator[Conflict]:
 
 
 def value_problem(kind: str, value: str) -> str | None:
-    """What is wrong with a value of a record of this type."""
+    """What is wrong with a value for a record of this type; None if it is valid."""
     if kind in ("A", "AAAA"):
         try:
             version = ipaddress.ip_address(value).version

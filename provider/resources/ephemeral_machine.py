@@ -1,4 +1,4 @@
-"""`EphemeralMachine`, as programs see it, and its inputs: of each platform its own."""
+"""`EphemeralMachine` and its inputs, for programs. Each platform has inputs of its own."""
 
 from __future__ import annotations
 
@@ -19,53 +19,55 @@ ImageFile = Annotated[str, form(r"(/(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f]+)+", "an a
 
 
 class MachineArgs(Inputs):
-    """What the platforms have in common."""
+    """Inputs that all platforms have."""
 
     hostname: Given[ShortName]
     """Host name, unique in the stack."""
     disposable: Given[LateFlag] = default(False)
-    """Whether nothing is lost with it: as long as that is so and the machine is there, a change of what it boots makes
-    another machine of it."""
+    """Whether nothing is lost if the machine is replaced. While this is true and the machine exists, a change of what
+    it boots replaces it."""
     timeout_seconds: Given[Seconds] = default(1800)
-    """How long it may take to become active, and as long again to be gone."""
+    """Seconds until it must be active, and seconds until it must be gone."""
 
 
 class EphemeralMachineArgs(MachineArgs):
-    """Arguments of `EphemeralMachine`. Once the machine was made, changes wait for the next installation, unless it is
-    disposable."""
+    """Arguments of `EphemeralMachine` on Equinix Metal. After the machine was created, changes apply only to the next
+    installation, unless it is disposable."""
 
     platform: Given[Platform] = default("equinix-metal")
-    """Which driver makes it."""
+    """The driver that creates it."""
     project_id: Given[str]
     """UUID of the Metal project."""
     plan: Given[str]
     """Metal plan slug, `c3.small.x86`."""
     metro: Given[str | None] = default()
-    """Metro code, `da`; this or `facilities`."""
+    """Metro code, `da`; give this or `facilities`."""
     facilities: Annotated[GivenList[str], LEFT_OUT] = default(())
     """Facility codes in order of preference, `da11`."""
     operating_system: Given[str] = default(CUSTOM_IPXE)
     """Metal operating system slug."""
     ipxe_script_url: Given[Url | None] = default()
-    """The iPXE script a custom_ipxe machine boots."""
+    """URL of the iPXE script that a custom_ipxe machine boots."""
     always_pxe: Given[bool] = default(False)
-    """Boot from the network every time."""
+    """Whether it always boots from the network."""
     user_data: Given[Secret[str] | None] = default()
-    """Plain Ignition that only holds pointers: whoever reaches the metadata service reads it. Secret, as its URLs."""
+    """User data: an Ignition config that only points to others, because everybody who reaches the metadata service can
+    read it. Secret, as it contains secret URLs."""
     tags: GivenList[str] = default(())
-    """Holds `metal-ipi:stack=…`, `metal-ipi:cluster=…` and `metal-ipi:name=…`: by these it is found after a crash."""
+    """Must contain `metal-ipi:stack=…`, `metal-ipi:cluster=…`, `metal-ipi:run=…` and `metal-ipi:name=…`: they identify
+    the machine after a crash."""
     project_ssh_key_ids: Annotated[GivenList[str], LEFT_OUT] = default(())
-    """SSH keys of the project that may open the serial console."""
+    """SSH keys of the project that may log in to the serial console."""
     hardware_reservation_id: Given[str | None] = default()
-    """The reserved server to use, or `next-available`; not given: it is ordered on demand."""
+    """The reserved server to use, or `next-available`; default: ordered on demand."""
     termination_time: Given[str | None] = default()
-    """When Metal deletes it by itself, RFC 3339."""
+    """Time at which Metal deletes the machine, RFC 3339."""
     custom_data: Given[str | None] = default()
-    """A JSON object that it finds in its metadata."""
+    """A JSON object for the machine's metadata."""
     public_subnet: Given[Annotated[Whole, between(28, 31)] | None] = default()
-    """The prefix length of its own public IPv4 subnet, 28 to 31; not given: 31."""
+    """Prefix length of its own public IPv4 subnet, 28 to 31; default: 31."""
     bgp: Given[LateFlag] = default(False)
-    """Whether it announces IPv4 addresses: it gets a BGP session with its neighbours."""
+    """Whether it announces IPv4 addresses: then it gets a BGP session with its neighbours."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -81,7 +83,8 @@ class EphemeralMachineArgs(MachineArgs):
 
 
 class LentServerArgs(MachineArgs):
-    """Arguments of `EphemeralMachine` for a server with a BMC that is lent, and later installed as something else."""
+    """Arguments of `EphemeralMachine` for a server with a BMC that is used as bootstrap machine first, and installed as
+    another machine later."""
 
     platform: Given[Platform] = default("redfish")
     """`redfish`."""
@@ -90,20 +93,20 @@ class LentServerArgs(MachineArgs):
     mac: Given[Mac]
     """MAC address of the interface it boots from."""
     public_ipv4: Given[Ipv4]
-    """The address it has while it is lent."""
+    """Its address while it is lent."""
     private_ipv4: Given[Ipv4 | None] = default()
-    """Private address; not given: the same."""
+    """Private address; default: the same as the public one."""
     script: Given[Secret[str]]
-    """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
+    """The iPXE script that it boots, published as `boot/mac-….ipxe`. Secret."""
     chain: Given[str]
-    """Text of `boot/boot.ipxe`, which leads there."""
+    """Text of `boot/boot.ipxe`, which loads that script."""
     accept: Given[Accept] = default("empty")
-    """`empty`: it must be switched off; `wipe`: whatever is on it may be lost."""
+    """`empty`: the server must be switched off; `wipe`: everything on it may be lost."""
 
 
 class LentNodeArgs(MachineArgs):
-    """Arguments of `EphemeralMachine` for a server of Ironic's that is lent, and later installed as something else. It
-    was claimed before, by its `IronicMachine`."""
+    """Arguments of `EphemeralMachine` for a server of Ironic that is used as bootstrap machine first, and installed as
+    another machine later. Its `IronicMachine` has claimed it before."""
 
     platform: Given[Platform] = default("ironic")
     """`ironic`."""
@@ -112,42 +115,42 @@ class LentNodeArgs(MachineArgs):
     mac: Given[Mac]
     """MAC address of the interface it boots from."""
     public_ipv4: Given[Ipv4]
-    """The address it has while it is lent."""
+    """Its address while it is lent."""
     private_ipv4: Given[Ipv4 | None] = default()
-    """Private address; not given: the same."""
+    """Private address; default: the same as the public one."""
     script: Given[Secret[str]]
-    """The iPXE script that its disc is made of, or, with the driver ipmi, that it boots. Secret."""
+    """The iPXE script from which its boot disc is made; with the driver ipmi, the script that it boots. Secret."""
     chain: Given[str | None] = default()
-    """Text of `boot/boot.ipxe`, which leads there; needed with the driver ipmi."""
+    """Text of `boot/boot.ipxe`, which loads that script; required with the driver ipmi."""
 
 
 class LocalVmArgs(MachineArgs):
-    """Arguments of `EphemeralMachine` for a virtual machine of the libvirt that the provider's section names."""
+    """Arguments of `EphemeralMachine` for a virtual machine of the libvirt in the provider's section `libvirt`."""
 
     platform: Given[Platform] = default("local-vm")
     """`local-vm`."""
     cluster: Given[Domain]
-    """The cluster's domain: libvirt's domain is called `<hostname>.<cluster>`, and marked as the cluster's."""
+    """The cluster's domain. The libvirt domain is called `<hostname>.<cluster>`, and is marked as the cluster's."""
     mac: Given[Mac]
     """MAC address of its network card."""
     public_ipv4: Given[Ipv4]
-    """The address it gets there."""
+    """Its address while it bootstraps the cluster."""
     bridge: Given[Annotated[str, form(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}", "the name of a bridge")]]
-    """The bridge that its network card is on."""
+    """The bridge that its network card is attached to."""
     memory_mib: Given[Annotated[Whole, between(1024)]]
-    """Memory."""
+    """Memory, in MiB."""
     cpus: Given[Annotated[Whole, between(1)]]
     """Virtual CPUs."""
     boot_image: Given[ImageFile | None] = default()
-    """Path, where libvirt runs, of an image with iPXE to boot; not given: the firmware's iPXE, by DHCP."""
+    """Path of an iPXE image on the libvirt host; default: the iPXE of the firmware, by DHCP."""
     script: Given[Secret[str]]
-    """The iPXE script it boots, published as `boot/mac-….ipxe`. Secret."""
+    """The iPXE script that it boots, published as `boot/mac-….ipxe`. Secret."""
     chain: Given[str]
-    """Text of `boot/boot.ipxe`, which leads there."""
+    """Text of `boot/boot.ipxe`, which loads that script."""
 
     @property
     def domain(self) -> str:
-        """What libvirt's domain is called."""
+        """The name of the libvirt domain."""
         return f"{self.hostname}.{self.cluster}"
 
 
@@ -157,17 +160,17 @@ ARGS: Mapping[str, type[MachineArgs]] = {
     "ironic": LentNodeArgs,
     "local-vm": LocalVmArgs,
 }
-"""What a machine is made of, by its platform."""
+"""Platform to the inputs of its machines."""
 
 
 def args_of(values: Mapping[str, Any]) -> type[MachineArgs]:
-    """The inputs of the platform that values name; of the first one where they name none that is known."""
+    """The input class of the platform that the values name; that of Equinix Metal if they name no known one."""
     platform = values.get("platform")
     return ARGS.get(platform if isinstance(platform, str) else "", EphemeralMachineArgs)
 
 
 class EphemeralMachine(Machine[EphemeralMachineArgs | LentServerArgs | LentNodeArgs | LocalVmArgs]):
-    """A machine that is removed within the same up by a `Removal`, and stays gone."""
+    """A machine that a `Removal` deletes within the same up. It is not created again."""
 
     present: pulumi.Output[bool] = computed()
-    """Whether it was there when last looked at: at its creation, or at the last refresh."""
+    """Whether it existed when it was last looked at: at its creation, or at the last refresh."""

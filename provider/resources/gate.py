@@ -1,4 +1,4 @@
-"""`Gate`, as programs see it, and its inputs."""
+"""`Gate` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ class GateArgs(Inputs):
     spec: _Spec
     """What to wait for."""
     kind: Given[Annotated[str, one_of(*KINDS)] | None] = default()
-    """The kind of what to wait for. Programs in Python leave it out: `spec` tells it."""
+    """The kind of gate. Python programs omit it, because `spec` defines it."""
     timeout_seconds: Given[Seconds]
-    """How long to wait before giving up."""
+    """Seconds to wait before giving up."""
     stability_seconds: Given[Annotated[float, between(0)] | None] = default()
-    """How long it must stay so."""
+    """Seconds that the condition must stay true."""
     triggers: GivenList[Any] = default(())
     """A change of any of them makes the gate wait again, for all nodes."""
     aborts: bool = False
-    """Without this one no cluster comes about: when it fails, all other gates of the update give up too."""
+    """Whether the cluster cannot be created without this gate: when it fails, all other gates of the update give up
+    too."""
     gives_up_with: Annotated[ListOf[str], LEFT_OUT] = default(())
-    """Names of gates that run beside this one, and without which it cannot pass: it gives up when one of them fails."""
+    """Names of parallel gates that this one depends on: it gives up when one of them fails."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -62,11 +63,11 @@ class GateArgs(Inputs):
 
 
 class Gate(Resource[GateArgs]):
-    """Waits until something is so, tells what it waits for, and fails with cause and gathered logs."""
+    """Waits for a condition and shows what it waits for. On a failure it reports the cause, and gathers logs."""
 
     passed_at: pulumi.Output[str] = computed()
-    """When it passed, ISO 8601 in UTC."""
+    """Time at which it passed, ISO 8601 in UTC."""
     observed: pulumi.Output[str] = computed()
-    """What was seen when it passed."""
+    """What it observed when it passed."""
     waited_seconds: pulumi.Output[float] = computed()
-    """How long it took."""
+    """Seconds that it waited."""

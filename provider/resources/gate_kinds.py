@@ -1,4 +1,4 @@
-"""What a `Gate` waits for: of each kind its own inputs."""
+"""What a `Gate` waits for. Each kind has its own inputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _Network = Annotated[str, form(r"[0-9.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:.]*(/\d
 if TYPE_CHECKING:
 
     class _ByNode:
-        """Lists by the name of a node."""
+        """Node name to a list."""
 
         def __get__(self, instance: object, owner: Any) -> Mapping[str, tuple[str, ...]] | None: ...
         def __set__(
@@ -48,38 +48,38 @@ else:
 
 
 class GateNode(Inputs):
-    """A node a gate waits for, or whose logs it gathers when it fails."""
+    """A node that a gate waits for, or whose logs it gathers on a failure."""
 
     name: Given[HostName]
     """Host name."""
     address: Given[str]
-    """IP address SSH answers on."""
+    """IP address of its SSH server."""
     host_key: Given[SshKey]
     """Pinned SSH host key, `ssh-ed25519 AAAA…`."""
     machine_id: Given[str | None] = default()
-    """The platform's id: its events are watched for an Ignition failure."""
+    """The platform's id. On Equinix Metal, the gate watches its events for an Ignition failure."""
     console: Given[_Console | None] = default()
-    """`<machine id>@<serial-over-SSH host>`; empty where there is none."""
+    """`<machine id>@<serial-over-SSH host>`; empty if there is none."""
     port: Given[Port | None] = default()
-    """SSH port, 22."""
+    """SSH port; default 22."""
     ipv6: Given[str | None] = default()
-    """With dual stack: its IPv6 address, where SSH must answer as well, as far as there is a route to it from here."""
+    """With dual stack: its IPv6 address, where SSH must answer too, if this computer has a route to it."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.address))
 
 
 class GateLogs(Inputs):
-    """What a gate needs to gather logs when it fails. Optional everywhere but in `SshReachable`."""
+    """What a gate needs to gather logs on a failure. All optional, except for gates that use SSH anyway."""
 
     nodes: ListOf[GateNode] = default(())
     """Nodes whose console and journal are gathered."""
     user: Given[str | None] = default()
     """SSH user, `core`."""
     private_key: Given[Secret[str] | None] = default()
-    """SSH key, OpenSSH PEM; also opens the consoles. Secret."""
+    """SSH key, OpenSSH PEM; also for the consoles. Secret."""
     directory: Given[_LogDirectory] = default()
-    """Absolute directory; logs go to `<directory>/<gate>/<node>.console.log`, readable by the owner only."""
+    """Absolute directory. Logs go to `<directory>/<gate>/<node>.console.log`, readable by the owner only."""
 
 
 class GateSpec(Inputs):
@@ -90,10 +90,10 @@ class GateSpec(Inputs):
 
 
 class _OverSsh(GateSpec):
-    """What is seen by logging in to the nodes."""
+    """A condition that the gate checks by logging in to the nodes."""
 
     logs: Flat[GateLogs]
-    """The nodes, the user and the key to log in with."""
+    """The nodes, with the user and the key to log in."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -103,75 +103,77 @@ class _OverSsh(GateSpec):
 
 
 class SshReachable(_OverSsh):
-    """All nodes accept an SSH login with their pinned host keys. Fails early when a node's Ignition failed."""
+    """All nodes accept an SSH login, and show their pinned host keys. Fails early if a node's Ignition failed."""
 
     kind: ClassVar[str] = "ssh-reachable"
 
 
 class MachineConfigAccess(_OverSsh):
-    """Each node's machine config server answers the given networks and nobody else, which is tried from here."""
+    """Each node's machine config server answers the given networks and nobody else. The gate tests that from this
+    computer."""
 
     program: Annotated[str, form(r"/[\w./-]+", "an absolute path")]
-    """Absolute path of what takes the networks on each node, one per line: `<program> set`."""
+    """Absolute path of the program that sets the networks on each node, one per line: `<program> set`."""
     networks: Annotated[GivenList[_Network], NOT_EMPTY]
-    """Addresses and CIDRs to let in."""
+    """Addresses and CIDRs that get access."""
     addresses: GivenList[str] = default(())
-    """Further addresses behind which the nodes are, and which must not answer, either."""
+    """Further addresses that lead to the nodes, and on which the server must not answer either."""
     part: Given[Annotated[str, form(r"[a-z][-a-z0-9]*", "a pool's name")] | None] = default()
-    """Whose networks these are, where they are those of a pool: nodes let in the networks of all parts, and forget a
-    pool's when this gate is deleted. None: the cluster's own."""
+    """Name of the pool that these networks belong to; None: they are the cluster's own. Nodes give access to the
+    networks of all pools, and remove a pool's when this gate is deleted."""
 
     kind: ClassVar[str] = "machine-config-access"
 
 
 class AddressAnnounced(_OverSsh):
-    """All nodes announce an address over BGP, or one of them has it with ARP, and others have let go of it."""
+    """All nodes announce an address over BGP; or, with ARP, one of them has it. The nodes in `from` have released
+    it."""
 
     leaving: Annotated[ListOf[GateNode], Field(alias="from")] = default(())
-    """Those that let go of the address once all nodes are able to serve it; they may be gone already."""
+    """Nodes that release the address once all other nodes can serve it. They may be gone already."""
     address: Given[Annotated[str, form(r"[\d.]+", "an IPv4 address")]]
     """The IPv4 address."""
     mode: Annotated[str, one_of("bgp", "arp")]
     """`bgp` or `arp`."""
     program: Annotated[str, form(r"/[\w./-]+", "an absolute path")]
-    """Absolute path of what answers on each node: `<program> status`, `<program> stop`."""
+    """Absolute path of the program on each node: `<program> status`, `<program> stop`."""
 
     kind: ClassVar[str] = "address-announced"
 
 
 class ApiAnswers(GateSpec):
-    """An HTTPS URL answers 200."""
+    """An HTTPS URL answers with status 200."""
 
     url: Given[HttpsUrl]
     """`https://api.<cluster>.<domain>:6443/readyz`."""
     ca_pem: Given[Pem]
-    """Certificates its TLS certificate must be signed by."""
+    """Certificates of the authorities that may sign its TLS certificate."""
     logs: Flat[GateLogs] = default(GateLogs())
-    """Whose logs to gather on failure."""
+    """The nodes whose logs are gathered on a failure."""
 
     kind: ClassVar[str] = "api-answers"
 
 
 class IngressAnswers(GateSpec):
-    """A router of the cluster answers HTTPS at an address, with a certificate for names of the cluster's."""
+    """A router of the cluster answers HTTPS at an address, with a certificate for the cluster's names."""
 
     address: Given[Annotated[str, form(r"[\d.]+", "an IPv4 address")]]
     """The IPv4 address."""
     domain: Given[Domain]
-    """`apps.<cluster's domain>`: what all names end in that routers serve."""
+    """`apps.<cluster's domain>`: the domain of all names that the routers serve."""
     logs: Flat[GateLogs] = default(GateLogs())
-    """Whose logs to gather on failure."""
+    """The nodes whose logs are gathered on a failure."""
 
     kind: ClassVar[str] = "ingress-answers"
 
 
 class _OfCluster(GateSpec):
-    """What a cluster's API tells."""
+    """A condition that the gate reads from a cluster's API."""
 
     credentials: Flat[ClusterCredentials]
-    """The cluster."""
+    """How to reach the cluster."""
     logs: Flat[GateLogs] = default(GateLogs())
-    """Whose logs to gather on failure."""
+    """The nodes whose logs are gathered on a failure."""
 
 
 class BootstrapComplete(_OfCluster):
@@ -183,20 +185,20 @@ class BootstrapComplete(_OfCluster):
     names: GivenList[NodeName] = default(())
     """Kubernetes node names of the control plane."""
     addresses: _ByNode = default()
-    """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
+    """Node name to the IP addresses that its serving certificate may contain; default: none."""
 
     kind: ClassVar[str] = "bootstrap-complete"
 
 
 class NodesReady(_OfCluster):
-    """Each named node is Ready. Approves the certificate requests of these nodes, and of no others."""
+    """All named nodes are Ready. Approves the certificate requests of these nodes, and of no others."""
 
     names: Annotated[GivenList[NodeName], NOT_EMPTY]
     """Kubernetes node names."""
     addresses: _ByNode = default()
-    """Node name to the IP addresses its serving certificate may name; not given, no address is accepted in one."""
+    """Node name to the IP addresses that its serving certificate may contain; default: none."""
     etcd_members: Given[Annotated[Whole, between(1)] | None] = default()
-    """How many members etcd must have besides, all of them available, where the cluster has etcd's operator."""
+    """Number of members that etcd must have too, all of them available. Ignored if the cluster has no etcd operator."""
 
     kind: ClassVar[str] = "nodes-ready"
 
@@ -208,40 +210,42 @@ class InstallComplete(_OfCluster):
 
 
 class ClusterApiAvailable(_OfCluster):
-    """On a hub, whose credentials these are, Cluster API says that a cluster is Available.
+    """On a management cluster (hub), Cluster API reports that a Cluster is Available. The credentials are those of the
+    hub.
 
-    Fails early when our providers say what they cannot do.
+    Fails early if our Cluster API providers report something that they cannot do.
     """
 
     namespace: Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "the name of a namespace")]
-    """The namespace of the Cluster."""
+    """Namespace of the Cluster."""
     cluster: Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "the name of a Cluster")]
-    """The Cluster's name."""
+    """Name of the Cluster."""
 
     kind: ClassVar[str] = "cluster-api-available"
 
 
 class OperatorInstalled(_OfCluster):
-    """The operator of a Subscription is installed: its ClusterServiceVersion succeeded, and is the latest of its
-    channel; where somebody approves updates, the one that was approved."""
+    """The operator of a Subscription is installed: its ClusterServiceVersion succeeded and is the latest of its
+    channel. With manual approval: it is the version that was approved."""
 
     namespace: Given[_ObjectName]
-    """The Subscription's namespace."""
+    """Namespace of the Subscription."""
     subscription: Given[_ObjectName]
-    """The Subscription's name."""
+    """Name of the Subscription."""
     manual: bool = False
-    """Whether somebody approves each InstallPlan."""
+    """Whether each InstallPlan needs manual approval."""
 
     kind: ClassVar[str] = "operator-installed"
 
 
 class ObjectReady(_OfCluster):
-    """An object of the API has conditions, and its status is of what it says now (observedGeneration)."""
+    """An object of the API has the given conditions, and its status belongs to its current spec
+    (observedGeneration)."""
 
     path: Annotated[str, form(r"/apis?/[\w./-]+", "the path of an object of the API")]
-    """Its path: `/apis/<group>/<version>/<plural>/<name>`."""
+    """Path of the object: `/apis/<group>/<version>/<plural>/<name>`."""
     conditions: Annotated[GivenList[_Condition], NOT_EMPTY]
-    """Each a condition's type and status: `Available=True`."""
+    """Conditions as type and status: `Available=True`."""
 
     kind: ClassVar[str] = "object-ready"
 

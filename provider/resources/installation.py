@@ -1,4 +1,4 @@
-"""`Installation`, as programs see it, and its inputs."""
+"""`Installation` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -37,37 +37,38 @@ from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveSystemA
 from metal_ipi.provider.values import has_unknown
 
 BEING_INSTALLED = "metal-ipi/being-installed"
-"""Label of nodes whose machines are installed again, or leave: their going away is no failure."""
+"""Label of nodes whose machines are being installed again or removed: it is no failure that they go away."""
 
 
 class ArtifactsPlace(Inputs):
-    """Some files of an `Artifacts`."""
+    """Some files of an `Artifacts` resource."""
 
     directory: Given[Directory]
-    """Its `directory`."""
+    """Its output `directory`."""
     files: Annotated[ListOf[FileName], NOT_EMPTY]
-    """Their names."""
+    """Names of the files."""
     hashes: GivenMap[str]
-    """Its `hashes` of these: they tell when the files were uploaded once more."""
+    """Its output `hashes` for these files. They change when the files are uploaded again."""
 
 
 class InstalledSystemArgs(Inputs):
-    """What a machine runs: told in previews when it changes. What counts is `InstallationArgs.generation`."""
+    """What a machine runs, so that previews show how it changes. `InstallationArgs.generation` decides about a
+    reinstallation."""
 
     release: Given[Anything]
     """Release of the operating system."""
     kernel_arguments: GivenList[str]
-    """Kernel arguments beside the image's own."""
+    """Kernel arguments in addition to those of the image."""
     consoles: GivenList[str]
     """Consoles, `ttyS0,115200n8`."""
     ignition: Given[Anything]
     """Digest of its Ignition."""
     install_device: GivenMap[Any]
-    """The rules that its disk meets: as long as they stay, it stays on its disk."""
+    """The rules for its disk. While they stay the same, the machine keeps its disk."""
     installation: Given[Whole] = default(0)
-    """A number that is raised to have the same installed once more."""
+    """Raise this number to install the same system once more."""
     network: Given[Anything] = default("")
-    """Its static network in words; empty where DHCP tells it."""
+    """Its static network in words; empty with DHCP."""
 
 
 _BOOTED_BY: Mapping[str, tuple[str, ...]] = {
@@ -75,97 +76,97 @@ _BOOTED_BY: Mapping[str, tuple[str, ...]] = {
     "ironic": ("mac", "script"),
     "equinix-metal": ("userData", "ipxeScriptUrl"),
 }
-"""The platforms, and by what their machines boot the installer."""
+"""Platform to the inputs from which its machines boot the installer."""
 
 
 class InstallationArgs(Inputs):
     """Arguments of `Installation`. A changed `generation` installs the machine again.
 
-    Where only `artifacts` changed they are deleted again; no other change does anything.
+    If only `artifacts` changed, they are deleted again; any other change has no effect.
     """
 
     platform: Given[Annotated[str, one_of(*_BOOTED_BY)]]
     """`redfish`, `ironic` or `equinix-metal`."""
     machine_id: Given[str]
-    """The platform's id. A change replaces: it is another machine."""
+    """The platform's id. A change replaces, because it is another machine."""
     hostname: Given[HostName]
-    """Short name, in messages and in the settings that consent."""
+    """Short name, for messages and for the settings that give consent."""
     node: Given[NodeName]
-    """Its full name, which its node and its marker have."""
+    """Its full name: the name of its node, and in its marker file."""
     role: Annotated[str, one_of("control-plane", "arbiter", "worker")]
     """`control-plane`, `arbiter` or `worker`."""
     pool: Given[str]
-    """Machines which are installed again in turn, `max_unavailable` at once."""
+    """Name of the pool: its machines are installed again in turn, at most `max_unavailable` at once."""
     cluster: Given[Domain]
-    """`<cluster>.<domain>`; the marker on the machine names it."""
+    """`<cluster>.<domain>`, which is also in the marker file on the machine."""
     generation: Given[Annotated[str, form(r"[0-9a-f]{16}", "16 hex digits")]]
-    """16 hex digits that stand for all the machine runs."""
+    """16 hexadecimal digits: a hash of everything that the machine runs."""
     runs: InstalledSystemArgs
-    """The same, for people."""
+    """The same in a form for people."""
     address: Given[Annotated[str, form(r"[\d.]+", "an IPv4 address")]]
-    """IPv4 address SSH answers on, of the installed system and of the one that installs."""
+    """IPv4 address of its SSH server, in the installed system and in the live system."""
     addresses: Annotated[GivenList[str], LEFT_OUT] = default(())
-    """All IP addresses which the node's serving certificate may name; not given: `address`."""
+    """All IP addresses that the node's serving certificate may contain; default: `address`."""
     port: Given[Port | None] = default()
-    """SSH port, 22."""
+    """SSH port; default 22."""
     host_key: Given[SshKey]
     """Pinned SSH host key of the installed system."""
     live_host_key: Given[SshKey]
-    """Pinned SSH host key of the live system which installs."""
+    """Pinned SSH host key of the live system, which installs the machine."""
     user: Given[str] = default("core")
-    """SSH user of both, who may become root."""
+    """SSH user in both systems, who may become root."""
     private_key: Given[Secret[str]]
     """SSH key, OpenSSH PEM. Secret."""
     live: LiveSystemArgs
-    """What a running node goes over to in order to be installed again."""
+    """The live system that a running node starts by kexec to be installed again."""
     live_checks: LiveChecksArgs | None = default()
-    """How it is checked in the live system; None: it is not, and its installer does not wait for that."""
+    """The checks in the live system; None: no checks, and the installer does not wait for them."""
     mac: Given[Mac | None] = default()
-    """MAC address of the interface that boots; with `redfish` and `ironic`."""
+    """MAC address of the interface that boots; required with `redfish` and `ironic`."""
     script: Given[Secret[BootScript] | None] = default()
-    """iPXE script that boots the live system: published anew whenever the machine is sent there. Secret."""
+    """iPXE script that boots the live system. It is published again each time the machine has to boot it. Secret."""
     chain: Given[Script | None] = default()
-    """Text of the site's `boot.ipxe`; with `redfish`."""
+    """Text of the site's `boot.ipxe`; required with `redfish`."""
     user_data: Given[Secret[str] | None] = default()
-    """User data of the installed system; with `equinix-metal`. Secret."""
+    """User data of the installed system; required with `equinix-metal`. Secret."""
     ipxe_script_url: Given[Secret[Url] | None] = default()
-    """The iPXE script that boots the live system; with `equinix-metal`. Secret."""
+    """URL of the iPXE script that boots the live system; required with `equinix-metal`. Secret."""
     artifacts: ListOf[ArtifactsPlace]
-    """This machine's uploaded files, deleted once it is installed: their `Artifacts` are `ephemeral`."""
+    """This machine's uploaded files, which are deleted after its installation. Their `Artifacts` are `ephemeral`."""
     ordered: Given[bool] = default(False)
-    """Whether making the machine has booted the live system already."""
+    """Whether the creation of the machine has booted the live system already."""
     consent: Given[bool] = default(False)
     """Whether a control plane machine may be installed again."""
     accept: Given[Accept] = default("empty")
-    """`wipe` where whatever answers at its address may be reset and wiped, also if it is not known."""
+    """`wipe`: the machine at its address may be reset and wiped, even if it is not known."""
     disposable: Given[LateFlag] = default(False)
-    """Whether no cluster was formed yet: nothing is lost with what the machine runs, and nobody is asked before it is
-    installed again."""
+    """Whether no cluster exists yet. Then the machine has nothing to lose, and is installed again without consent."""
     keep: Given[bool] = default(False)
-    """Whether one that may not goes on with what it runs, with a warning; else it is an error."""
+    """Whether a machine that must not be installed again keeps its system, with a warning; otherwise it is an error."""
     max_unavailable: Given[Annotated[Whole, between(1)]] = default(1)
-    """How many machines of the pool may be away at once."""
+    """Maximum number of machines of the pool that are out of service at once."""
     members: Annotated[GivenList[NodeName], NOT_EMPTY]
-    """Node names of all machines of the role, this one included."""
+    """Node names of all machines of the role, including this one."""
     credentials: ClusterCredentials | None = default()
-    """The cluster, to drain the node and to see it join again. A first installation needs none."""
+    """How to reach the cluster, to drain the node and to wait until it has joined again. Not needed for a first
+    installation."""
     drain_timeout_seconds: Given[Seconds] = default(600)
-    """How long disruption budgets and terminating pods are waited for."""
+    """Seconds to wait for disruption budgets and terminating pods."""
     pre_reboot_commands: GivenList[Secret[str]] = default(())
-    """Shell commands run as root on the drained node before it goes; run again by an update that follows a killed one.
-    Secret."""
+    """Shell commands that run as root on the drained node before it reboots. They run again in an update that follows a
+    killed one. Secret."""
     pxe_commands: GivenList[Secret[str]] = default(())
-    """Shell commands run here that boot the machine from the network, where no other way is left. Their environment
-    has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
+    """Shell commands that run on this computer and boot the machine from the network, if there is no other way. Their
+    environment has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
     expected: Annotated[GivenMap[str], LEFT_OUT] = default({})
-    """What the node must be once it is installed again, before it takes pods: variables of `provider/node_check.sh`.
-    Where it is anything else, the roll ends. Empty: it is not checked."""
+    """What the reinstalled node must look like before it takes pods: variables of `provider/node_check.sh`. A
+    difference stops the reinstallation of further nodes. Empty: no check."""
     log_directory: Given[AbsolutePath | None] = default()
-    """Absolute directory; logs of a failed installation go to `<directory>/installation-<hostname>/`."""
+    """Absolute directory. Logs of a failed installation go to `<directory>/installation-<hostname>/`."""
     timeout_seconds: Given[Seconds] = default(3600)
-    """How long the installation may take, and as long again until the node has joined."""
+    """Seconds that the installation may take, and seconds until the node must have joined."""
     valid_hours: Given[Annotated[float, between(0)]] = default(24)
-    """How long an installer that was published, or started by kexec, begins its work; later it refuses to."""
+    """Hours after which a published or started installer refuses to begin."""
 
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
@@ -179,14 +180,14 @@ class InstallationArgs(Inputs):
 
 
 class Installation(Resource[InstallationArgs]):
-    """A machine's operating system on its disk, installed again when what it is to run changes."""
+    """The operating system on a machine's disk. It is installed again when what the machine is to run changes."""
 
     generation: pulumi.Output[str] = computed()
-    """What it runs, as last seen; empty where its installation failed."""
+    """The hash of what it runs, as last seen; empty if its installation failed."""
     installed_at: pulumi.Output[str] = computed()
-    """When it was installed, ISO 8601 in UTC."""
+    """Time of the installation, ISO 8601 in UTC."""
     device: pulumi.Output[str] = computed()
-    """The disk it was installed to, by a stable path."""
+    """The disk it was installed to, as a stable path."""
     via: pulumi.Output[str] = computed()
-    """How it got into its installer: `order`, `network boot`, `kexec`, `reinstall`, `pxe-commands`; `found` where
-    an interrupted run had installed it."""
+    """How it booted its installer: `order`, `network boot`, `kexec`, `reinstall`, `pxe-commands`; `found` if an
+    interrupted run had installed it already."""

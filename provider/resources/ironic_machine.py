@@ -1,4 +1,4 @@
-"""`IronicMachine`, as programs see it, and its inputs."""
+"""`IronicMachine` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class IronicMachineArgs(Inputs):
     mac: Given[Mac]
     """MAC address of the interface it boots from."""
     public_ipv4: Given[Ipv4]
-    """Its address."""
+    """Its public address."""
     private_ipv4: Given[Ipv4 | None] = default()
-    """Private address; not given: the same."""
+    """Private address; default: the same as the public one."""
     accept: Given[Accept] = default("empty")
-    """`empty`: an enrolled server must be switched off when it is claimed; `wipe`: whatever is on it may be lost."""
+    """`empty`: an enrolled server must be switched off when it is claimed; `wipe`: everything on it may be lost."""
     timeout_seconds: Given[Seconds] = default(1800)
-    """How long one step of Ironic's may take: to verify it, to clean it, to deploy it."""
+    """Seconds that one step in Ironic may take: verification, cleaning, deployment."""
 
 
 class IronicMachine(Resource[IronicMachineArgs]):
-    """A server that Ironic has, claimed for the cluster by an allocation. Booting it is left to `Installation`; its end
-    gives it back."""
+    """A server in Ironic, claimed for the cluster by an allocation. `Installation` boots it; its deletion returns it to
+    Ironic."""
 
     machine_id: pulumi.Output[str] = computed()
     """`<server>/<UUID of the node>`."""
@@ -42,12 +42,12 @@ class IronicMachine(Resource[IronicMachineArgs]):
     resource_class: pulumi.Output[str] = computed()
     """Ironic's resource class."""
     memory_mib: pulumi.Output[float | None] = computed()
-    """Memory, in MiB, where Ironic has inspected it."""
+    """Memory in MiB, if Ironic has inspected it."""
     disks: pulumi.Output[list[dict[str, Any]]] = computed()
-    """Its disks, {name, sizeBytes, model, serial}, as far as Ironic has inspected them."""
+    """Its disks, {name, sizeBytes, model, serial}, if Ironic has inspected it."""
     nics: pulumi.Output[list[str]] = computed()
-    """MAC addresses of its interfaces, likewise."""
+    """MAC addresses of its interfaces, if Ironic has inspected it."""
     public_ipv4: pulumi.Output[str] = computed()
-    """Its address."""
+    """Its public address."""
     private_ipv4: pulumi.Output[str] = computed()
     """Its private address."""

@@ -1,4 +1,4 @@
-"""`Lifetime`, as programs see it, and its inputs."""
+"""`Lifetime` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class LifetimeArgs(Inputs):
     """Inputs of `Lifetime`."""
 
     hours: Given[Annotated[Whole, between(1, 24 * 365)]]
-    """How long, from the first `up` on."""
+    """Hours from the first `up` on."""
 
 
 class Lifetime(Resource[LifetimeArgs]):
-    """When the platform deletes a cluster's machines: hours after it was made, and fixed from then on."""
+    """The time at which the platform deletes a cluster's machines: some hours after this resource was created. It never
+    changes."""
 
     ends_at: pulumi.Output[str] = computed()
     """RFC 3339, UTC."""

@@ -1,4 +1,4 @@
-"""The live system which installs machines: inputs of several resources."""
+"""The live system that installs machines: inputs of several resources."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from metal_ipi.provider.inputs import Inputs
 
 
 class LiveFileArgs(Inputs):
-    """A file of the live system which installs, as a running node fetches it."""
+    """A file of the live system, which a running node downloads."""
 
     url: Given[Url]
-    """Where it is."""
+    """URL of the file."""
     sha256: Given[Sha256]
-    """Its digest in hex."""
+    """Its SHA-256 in hexadecimal digits."""
 
 
 class LiveSystemArgs(Inputs):
-    """The live system which installs, for a running node that is to go over to it by kexec."""
+    """The live system that a running node starts by kexec to be installed again."""
 
     kernel: LiveFileArgs
     """Its kernel."""
     initramfs: LiveFileArgs
     """Its initramfs."""
     arguments: Annotated[GivenList[Secret[str]], NOT_EMPTY]
-    """Its kernel command line. Secret: it may name where its Ignition lies."""
+    """Its kernel command line. Secret: it may contain the URL of its Ignition."""
     config: Secret[LiveFileArgs] | None = None
-    """The archive with its Ignition, which is unpacked after the initramfs; None: `arguments` name one. Secret."""
+    """The archive with its Ignition, which is unpacked after the initramfs; None: `arguments` contain its URL.
+    Secret."""
 
 
 class LiveChecksArgs(Inputs):
     """How machines are checked in the live system, before anything is written to their disks."""
 
     release: str
-    """OpenShift's, `4.19.0`: what machines must have depends on it."""
+    """The OpenShift release, `4.19.0`: the requirements depend on it."""
     names: ListOf[str] = default(())
-    """Names that must resolve there."""
+    """DNS names that must resolve on the machine."""
     registries: ListOf[str] = default(())
-    """Registries of images, host and port, that must answer there."""
+    """Image registries, host and port, that must answer the machine."""
     authorities: str | None = None
-    """Certificates (PEM) of registries' authorities that not every system trusts."""
+    """Certificates (PEM) of registries' authorities that are not in every system's trust store."""
     overrides: MapOf[str] = default({})
-    """Checks whose errors are taken for warnings, each with the reason."""
+    """Check name to reason: its errors become warnings."""

@@ -1,4 +1,4 @@
-"""What all resources of machines tell."""
+"""Base class of all machine resources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from metal_ipi.provider.resources.base import Args, Resource, computed
 
 
 class Machine(Resource[Args]):
-    """What every machine tells."""
+    """The outputs that every machine has."""
 
     machine_id: pulumi.Output[str] = computed()
     """The platform's id."""
@@ -17,6 +17,6 @@ class Machine(Resource[Args]):
     private_ipv4: pulumi.Output[str] = computed()
     """Private IPv4 address."""
     public_ipv6: pulumi.Output[str] = computed()
-    """Public IPv6 address; empty where it has none."""
+    """Public IPv6 address; empty if it has none."""
     console: pulumi.Output[str] = computed()
-    """Host of the serial-over-SSH console; log in as the machine's id."""
+    """Host of the serial-over-SSH console; the user name is the machine's id."""

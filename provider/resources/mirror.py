@@ -1,4 +1,4 @@
-"""`Mirror`, as programs see it, and its inputs."""
+"""`Mirror` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ class MirrorArgs(Inputs):
     """Arguments of `Mirror`."""
 
     files: MapOf[LiveFileArgs]
-    """The files, by what people call them. Each is copied once, and its hash checked before it gets its name."""
+    """File by a name for people. Each file is copied once, and its hash is checked before it gets its final name."""
     path_seed: Given[Secret[Seed]]
-    """What the claim is derived from, 16 random characters or more. Secret. A change replaces."""
+    """Random text of 16 characters or more, from which the mark of this user of the mirror is derived. Secret. A change
+    replaces."""
 
 
 class Mirror(Resource[MirrorArgs]):
-    """Files of a release that are kept on the artifact host, for machines that cannot fetch them where they are
-    published. Stacks with one artifact directory share them: a file goes with the last that uses it."""
+    """Files of a release that are copied to the artifact host, for machines that cannot download them from their
+    publisher. Stacks with the same artifact directory share them: a file is deleted with its last user."""
 
     urls: pulumi.Output[dict[str, str]] = computed()
-    """Where each is served, below `bootBaseUrl`."""
+    """File name to its URL under `bootBaseUrl`."""
     sizes: pulumi.Output[dict[str, int]] = computed()
-    """The size in bytes of each, by its name in the mirror."""
+    """File name in the mirror to its size in bytes."""

@@ -1,4 +1,4 @@
-"""`NodeMarks`, as programs see it, and its inputs."""
+"""`NodeMarks` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TaintArgs(Inputs):
     key: str
     """Its key."""
     value: Anything = ""
-    """Its value; a taint may have none."""
+    """Its value; may be empty."""
     effect: Annotated[str, one_of("NoSchedule", "PreferNoSchedule", "NoExecute")]
     """`NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
 
@@ -31,11 +31,11 @@ class NodeMarksOfNode(Inputs):
     name: NodeName
     """The node's name."""
     machine: Given[str | None] = default()
-    """The platform's id of its machine: another one gets them anew."""
+    """The platform's id of its machine: a replaced machine gets the labels and taints again."""
     labels: MapOf[Anything] = default({})
-    """Key to value, which may be empty."""
+    """Label key to value, which may be empty."""
     taints: ListOf[TaintArgs] = default(())
-    """Its taints; those of others stay."""
+    """Its taints. Taints that others have set stay."""
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -45,10 +45,10 @@ class NodeMarksArgs(Inputs):
     """Arguments of `NodeMarks`."""
 
     credentials: ClusterCredentials
-    """The cluster."""
+    """How to reach the cluster."""
     nodes: ListOf[NodeMarksOfNode]
-    """The nodes, which have joined."""
+    """The nodes. They must have joined the cluster."""
 
 
 class NodeMarks(Resource[NodeMarksArgs]):
-    """Labels and taints of nodes: those that are named here, and no others."""
+    """Labels and taints of nodes. Owns only those that are named here."""

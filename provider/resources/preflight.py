@@ -1,4 +1,4 @@
-"""`Preflight`, as programs see it."""
+"""`Preflight`, for programs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from metal_ipi.provider.resources.base import Resource
 
 
 class Preflight(Resource[Mapping[str, Any]]):
-    """Checks a stack, and fails with everything that is wrong. Let depend on it what is ordered."""
+    """Checks a stack, and fails with a list of everything that is wrong. Everything that is ordered must depend on
+    it."""
 
     def __init__(
         self, name: str, plan: Plan, *, run: pulumi.Input[str], opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        """`run` tells this installation from others of the same stack and cluster."""
+        """`run` distinguishes this installation from others of the same stack and cluster."""
         super().__init__(name, {**plan.to_wire(), "run": run}, opts)

@@ -1,4 +1,4 @@
-"""The provider itself: where it works, and with which credentials."""
+"""The provider resource: which services it uses, and with which credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGE = "metal-ipi"
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderArgs:
-    """Where the provider works and with which credentials. All of it is secret; changing it never replaces anything."""
+    """Which services the provider uses, with credentials. All of it is secret. A change never replaces a resource."""
 
     metal: pulumi.Input[Mapping[str, Any]] | None = None
     """{"authToken", "endpoint"?}: the Equinix Metal API; `endpoint` defaults to https://api.equinix.com/metal/v1."""
@@ -33,7 +33,7 @@ class ProviderArgs:
     "conductorGroup"?} of one that is enrolled, or {"node" (name or UUID)} or {"resourceClass", "traits"?} of one that
     Ironic has}."""
     libvirt: pulumi.Input[Mapping[str, Any]] | None = None
-    """{"uri"?}: the libvirt that runs virtual machines, `qemu:///system` unless it says otherwise."""
+    """{"uri"?}: the libvirt that runs virtual machines; default `qemu:///system`."""
     dns: pulumi.Input[Mapping[str, Any]] | None = None
     """One of, each with "zone"?, "propagation"? (`service`, or `authoritative`: all the zone's servers are waited for)
     and "propagationTimeout"? (seconds, 60):
@@ -48,11 +48,11 @@ class ProviderArgs:
     {"type": "s3", "bucket", "prefix"?, "region", "endpoint"?, "accessKeyId", "secretAccessKey", "baseUrl",
     "bootBaseUrl", "caBundle"?}."""
     registries: pulumi.Input[Mapping[str, Any]] | None = None
-    """{"pullSecret" (JSON), "ca"? (PEM)}: the registries of the cluster's images, of which Preflight asks."""
+    """{"pullSecret" (JSON), "ca"? (PEM)}: the registries of the cluster's images, which Preflight asks."""
 
 
 class Provider(pulumi.ProviderResource):
-    """An explicit provider. Each section travels as one JSON string, because provider configuration is flat."""
+    """An explicit provider. Each section is passed as one JSON string, because provider configuration is flat."""
 
     def __init__(self, name: str, args: ProviderArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         sections = {

@@ -1,4 +1,4 @@
-"""`RedfishMachine`, as programs see it, and its inputs."""
+"""`RedfishMachine` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ class RedfishMachineArgs(Inputs):
     mac: Given[Mac]
     """MAC address of the interface it boots from."""
     public_ipv4: Given[Ipv4]
-    """Its address."""
+    """Its public address."""
     private_ipv4: Given[Ipv4 | None] = default()
-    """Private address; not given: the same."""
+    """Private address; default: the same as the public one."""
     accept: Given[Accept] = default("empty")
-    """`empty`: it must be switched off when it is claimed; `wipe`: whatever is on it may be lost."""
+    """`empty`: the server must be switched off when it is claimed; `wipe`: everything on it may be lost."""
     minimum_memory_mib: Given[Annotated[float, between(0)] | None] = default()
-    """Memory it must have."""
+    """Memory that it must have, in MiB."""
     timeout_seconds: Given[Seconds] = default(180)
-    """How long its BMC may be busy or out of reach before that is an error."""
+    """Seconds that its BMC may be busy or unreachable before that is an error."""
 
 
 class RedfishMachine(Resource[RedfishMachineArgs]):
-    """A server with a BMC, claimed for the cluster. Booting it is left to `Installation`; its end switches it off."""
+    """A server with a BMC, claimed for the cluster. `Installation` boots it; its deletion switches it off."""
 
     machine_id: pulumi.Output[str] = computed()
     """`<server>/<UUID of its System>`."""
     serial: pulumi.Output[str | None] = computed()
     """Serial number."""
     manufacturer: pulumi.Output[str | None] = computed()
-    """Who made it."""
+    """Its manufacturer."""
     model: pulumi.Output[str | None] = computed()
-    """Model."""
+    """Its model."""
     bios_version: pulumi.Output[str | None] = computed()
     """Version of its firmware."""
     memory_mib: pulumi.Output[float | None] = computed()
     """Memory, in MiB."""
     disks: pulumi.Output[list[dict[str, Any]]] = computed()
-    """Its disks, {name, sizeBytes, model, serial, mediaType}, as far as its BMC knows them."""
+    """Its disks, {name, sizeBytes, model, serial, mediaType}, as far as its BMC reports them."""
     nics: pulumi.Output[list[str]] = computed()
     """MAC addresses of its interfaces."""
     boot_mode: pulumi.Output[str | None] = computed()
     """`bios` or `uefi`."""
     console: pulumi.Output[str] = computed()
-    """Where to find its console: the BMC's host, and what it offers there. For people."""
+    """Where to find its console: the BMC's host, and the consoles that it offers. For people."""
     public_ipv4: pulumi.Output[str] = computed()
-    """Its address."""
+    """Its public address."""
     private_ipv4: pulumi.Output[str] = computed()
     """Its private address."""

@@ -1,4 +1,4 @@
-"""`Removal`, as programs see it, and its inputs."""
+"""`Removal` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ class RemovalArgs(Inputs):
     machine_id: Given[str | None] = default()
     """The machine to delete."""
     platform: Given[Platform] = default("equinix-metal")
-    """Which driver deletes it."""
+    """The driver that deletes it."""
     records: ListOf[RemovalRecordArgs] = default(())
-    """DNS values to withdraw before the machine goes."""
+    """DNS values to withdraw before the machine is deleted."""
     drain_seconds: Given[Annotated[float, between(0, 86400)]] = default(0)
-    """How long to wait between the two: the records' TTL."""
+    """Seconds to wait between the two: the TTL of the records."""
     artifacts_directory: Given[Directory | None] = default()
-    """`Artifacts.directory`."""
+    """The output `directory` of the `Artifacts`."""
     artifacts_files: Annotated[GivenList[FileName], LEFT_OUT] = default(())
-    """Names of its files to delete; the directory goes with the last one."""
+    """Names of its files to delete; the directory is removed with its last file."""
     triggers: GivenList[Any] = default(())
-    """A change of any of them removes everything named here once more."""
+    """A change of any of them removes everything that is named here once more."""
     timeout_seconds: Given[Seconds] = default(1800)
-    """How long the machine may take to be gone."""
+    """Seconds until the machine must be gone."""
 
 
 class Removal(Resource[RemovalArgs]):
-    """Removes an ephemeral machine, its DNS values and its files. Let it depend on the gate they were needed for."""
+    """Removes an ephemeral machine, its DNS values and its files. Must depend on the gate after which they are no
+    longer needed."""
 
     removed_at: pulumi.Output[str] = computed()
-    """When everything named was gone, ISO 8601 in UTC."""
+    """Time at which everything was gone, ISO 8601 in UTC."""

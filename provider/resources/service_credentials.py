@@ -1,4 +1,4 @@
-"""`ServiceCredentials`, as programs see them, and their inputs."""
+"""`ServiceCredentials` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ class ServiceCredentialsArgs(Inputs):
     """Arguments of `ServiceCredentials`."""
 
     accounts: Annotated[list[_Name], NOT_EMPTY]
-    """The accounts. Each gets a user name of its own for every rotation, `<account>-<rotation>`, and a password."""
+    """Names of the accounts. In each rotation, an account gets a new user name, `<account>-<rotation>`, and a new
+    password."""
     rotation: Annotated[Whole, between(1)] = 1
-    """Raise it to have all passwords made anew. Those of the rotation before stay good until the next one."""
+    """Raise it to create new passwords for all accounts. Passwords of the previous rotation stay valid until the next
+    one."""
 
 
 class ServiceCredentials(Resource[ServiceCredentialsArgs]):
-    """An authority that signs certificates, and accounts with passwords, for a service that we install.
+    """A certificate authority and accounts with passwords, for a service that this program installs.
 
-    Passwords are made anew when `rotation` is raised; the authority never is.
+    A raised `rotation` creates new passwords; the authority never changes.
     """
 
     ca: pulumi.Output[str] = computed()
-    """The authority's certificate, PEM."""
+    """Certificate of the authority, PEM."""
     ca_private_key: pulumi.Output[Secret[str]] = computed()
-    """The authority's key, PEM. Secret."""
+    """Key of the authority, PEM. Secret."""
     accounts_made: pulumi.Output[Secret[dict[str, Any]]] = computed()
-    """By name: `username`, `password`, and `htpasswd`: lines with bcrypt hashes of this rotation and of the one before;
-    `previousUsername` and `previousPassword`, empty in the first rotation. Secret."""
+    """Account name to `username`, `password`, `htpasswd` (lines with bcrypt hashes for this rotation and the previous
+    one), `previousUsername` and `previousPassword` (empty in the first rotation). Secret."""
 
     def __init__(self, name: str, args: ServiceCredentialsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, args, opts)

@@ -1,4 +1,4 @@
-"""`SpotMachine`, as programs see it, and its inputs."""
+"""`SpotMachine` and its inputs, for programs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class SpotMachineArgs(Inputs):
     """Arguments of `SpotMachine`."""
 
     request_id: Given[str]
-    """The spot market request. A change replaces."""
+    """Id of the spot market request. A change replaces."""
     machine_ids: GivenList[str]
-    """The ids of the machines that the request has, as the platform tells at this run."""
+    """Ids of the machines that the request has, as the platform reports them in this run."""
     hostname: Given[ShortName]
     """Host name."""
     timeout_seconds: Given[Seconds] = default(1800)
-    """How long it may take until it has an active machine, and as long again to be gone."""
+    """Seconds until it must have an active machine, and seconds until that must be gone."""
 
 
 class SpotMachine(Machine[SpotMachineArgs]):
-    """The machine that a spot market request has got. One that is evicted is noticed by the next up."""
+    """The machine that a spot market request has got. The next up notices if it was evicted."""
 
     bond: pulumi.Output[str] = computed()
-    """The id of the port that bonds its interfaces."""
+    """Id of the port that bonds its interfaces."""

@@ -1,6 +1,6 @@
-"""A cluster's stack that is carried out by Cluster API, on a hub.
+"""A cluster's stack that Cluster API carries out, on a hub.
 
-settings    what the objects on the hub say of the settings: pure functions
+settings    the settings as the objects on the hub contain them: pure functions
 refused     what the providers cannot do
-program     declares the objects, and the wait
+program     declares the objects, and waits for the cluster
 """

@@ -1,4 +1,4 @@
-"""The program of a cluster that Cluster API installs: its objects on the hub, and the wait for it."""
+"""The program of a cluster that Cluster API installs: declares its objects on the hub, and waits for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metal_ipi.stacks.settings import Settings
 
 
 def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Input[Any]]:
-    """Declare it; returns the stack's outputs, by name. `tree` has the settings as the stack file does."""
+    """Declare the cluster; returns the stack's outputs, by name. `tree` is the settings as in the stack file."""
     assert settings.cluster_api is not None, "the stack is one of Cluster API"
     public, secrets = without_secrets(tree)
     kubeconfig = settings.cluster_api.hub.kubeconfig
@@ -53,7 +53,7 @@ def _of(cluster: ManagedCluster, name: str) -> pulumi.Output[Any]:
 
 
 def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:
-    """What the objects are made of; `public` are the settings without secrets."""
+    """The data for the objects; `public` is the settings without secrets."""
     assert settings.cluster_api is not None, "the stack is one of Cluster API"
     fields = settings.install_config
     return Wanted(
@@ -70,7 +70,7 @@ def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:
 
 
 def _longest(settings: Settings) -> int:
-    """As long as all gates of `up` together."""
+    """Seconds: the sum of the timeouts of all gates."""
     limits = settings.timeouts
     before = limits.machines_active + limits.machines_reachable + limits.api_answers
     return before + limits.bootstrap_complete + limits.nodes_ready + limits.install_complete

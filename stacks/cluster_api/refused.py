@@ -1,4 +1,4 @@
-"""What the Cluster API providers cannot do, of what `up` can do itself."""
+"""What `up` can do itself but the Cluster API providers cannot."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from metal_ipi.stacks.sections.service_addresses import NoServiceAddresses
 
 _ITSELF = "leave clusterApi out, so that `up` installs the cluster itself"
 _NOT_OURS = re.compile(r"default|openshift|cert-manager|(kube|openshift|cert-manager)-.*|.*-system")
-"""Namespaces of Kubernetes, of OpenShift, and of what installs clusters."""
+"""Namespaces of Kubernetes, of OpenShift, and of tools that install clusters."""
 
 
 def not_through_hubs(settings: Settings) -> Found:
-    """Each setting that the providers refuse, or that names what only this machine has."""
+    """Yield each setting that the providers do not support, or that refers to something on this machine only."""
     if settings.cluster_api is None:
         return
     namespace = settings.cluster_api.namespace or settings.cluster_name

@@ -1,4 +1,4 @@
-"""From a stack's settings, as the stack file has them, to what the objects on the hub say. Pure functions."""
+"""From a stack's settings, as in the stack file, to the settings in the objects on the hub. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
 Tree = dict[str, Any]
 
 NOT_OF_THE_CLUSTER = ("clusterApi", "lab", "rehearsal")
-"""What only the stack itself needs to know."""
+"""Settings that only the stack itself uses."""
 
 
 def without_secrets(tree: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
-    """The settings without their secrets, and these by their paths as keys of a Secret can be:
-    `platform.servers.0.bmc.password`. What only the stack needs is left out."""
+    """Split the settings: those without secrets; and the secrets, by paths that are valid keys of a Kubernetes Secret
+    (`platform.servers.0.bmc.password`). Settings that only the stack uses are left out."""
     secrets: dict[str, Any] = {}
     kept = {name: value for name, value in tree.items() if name not in NOT_OF_THE_CLUSTER}
     return cast(Tree, _public(kept, "", secrets)), secrets
@@ -39,7 +39,7 @@ def _public(value: Any, path: str, secrets: dict[str, Any]) -> Any:
 
 def _is_secret(name: str, item: Any) -> bool:
     if isinstance(item, Mapping):
-        return set(cast(Tree, item)) == {"secure"}  # encrypted, in a stack file
+        return set(cast(Tree, item)) == {"secure"}  # an encrypted value in a stack file
     return name in SECRET_NAMES and not isinstance(item, list)
 
 

@@ -1,1 +1,1 @@
-"""The stack of a hub: what runs on a Kubernetes that manages machines from outside of their clusters."""
+"""The stack of a hub: what runs on a Kubernetes cluster that manages machines of other clusters."""

@@ -1,4 +1,4 @@
-"""From a hub's settings to the arguments of what runs on it."""
+"""From a hub's settings to the arguments of the components on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_IMAGE = "rehearsal.invalid/image"
 
 
 def arguments(settings: HubSettings) -> IronicArgs:
-    """The service's arguments."""
+    """The arguments of the provisioning service."""
     given = settings.provisioning
     kubeconfig = settings.hub.kubeconfig.get_secret_value() if settings.hub.kubeconfig else ""
     return IronicArgs(

@@ -13,7 +13,7 @@ from metal_ipi.stacks.hub.sections import HubSettings
 
 
 def declare(settings: HubSettings, parent: pulumi.Resource | None = None) -> dict[str, pulumi.Input[Any]]:
-    """Declare what runs on the hub; returns the stack's outputs, by name."""
+    """Declare the components of the hub; returns the stack's outputs, by name."""
     child = pulumi.ResourceOptions(parent=parent)
     for remark in settings.provisioning.remarks:
         pulumi.log.info(remark)

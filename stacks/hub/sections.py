@@ -1,4 +1,4 @@
-"""The settings of a hub's stack: one validated tree, as `stacks.model` is of a cluster's."""
+"""The settings of a hub's stack: one validated tree, like `stacks.model` for a cluster."""
 
 from __future__ import annotations
 
@@ -42,19 +42,28 @@ OptionValue = Annotated[
 
 
 class Images(Section):
-    """The container images of the service; each is told by the programs that must be on its PATH."""
+    """The container images of the service. Each description lists the programs that must be on the image's PATH."""
 
     ironic: ImageReference | None = Field(
         default=None,
-        description="ironic, ironic-dbsync, python3 with PyMySQL and cryptography 42 or newer (and ipmitool)",
+        description=(
+            "an image that contains ironic, ironic-dbsync, python3 with PyMySQL and cryptography 42 or newer "
+            "(and ipmitool)"
+        ),
     )
     database: ImageReference | None = Field(
-        default=None, description="mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
+        default=None,
+        description=(
+            "an image that contains mariadbd, mariadb-install-db, mariadb, mariadb-admin; only with database mariadb"
+        ),
     )
-    files: ImageReference | None = Field(default=None, description="nginx, 1.15.9 or newer")
+    files: ImageReference | None = Field(default=None, description="an image that contains nginx 1.15.9 or newer")
     dhcp: ImageReference | None = Field(
         default=None,
-        description="dnsmasq, and iPXE in /usr/lib/ipxe: snponly.efi, undionly.kpxe; only with provisioning.dhcp",
+        description=(
+            "an image that contains dnsmasq, and iPXE in /usr/lib/ipxe: snponly.efi, undionly.kpxe; only with "
+            "provisioning.dhcp"
+        ),
     )
 
 
@@ -82,12 +91,12 @@ class AtLoadBalancer(Section):
 
 
 class MadeTls(Section):
-    """Certificates of an authority of the stack's own."""
+    """Certificates of a certificate authority that the stack creates."""
 
     type: Literal["made"] = "made"
-    valid_days: int = Field(default=397, ge=2, le=3650, description="how long they are good for, days")
+    valid_days: int = Field(default=397, ge=2, le=3650, description="how long they are valid, days")
     renew_before_days: int = Field(
-        default=60, ge=1, le=3649, description="so many days before their end the hub makes them anew"
+        default=60, ge=1, le=3649, description="how many days before their end the hub renews them"
     )
 
     @model_validator(mode="after")
@@ -98,7 +107,7 @@ class MadeTls(Section):
 
 
 class GivenTls(Section):
-    """Certificates that somebody else makes and renews."""
+    """Certificates that you issue and renew yourself."""
 
     type: Literal["given"] = "given"
     ca: Pem = Field(description="the authority that signed it (PEM)")
@@ -107,7 +116,7 @@ class GivenTls(Section):
 
 
 class OwnDatabase(Section):
-    """MariaDB beside Ironic."""
+    """MariaDB on the hub, beside Ironic."""
 
     type: Literal["mariadb"] = "mariadb"
     storage: Size = Field(default="1Gi", description="the size of its volume")
@@ -115,25 +124,25 @@ class OwnDatabase(Section):
 
 
 class GivenDatabase(Section):
-    """A MariaDB or MySQL that is there; it must speak TLS."""
+    """An existing MariaDB or MySQL; it must support TLS."""
 
     type: Literal["external"] = "external"
     host: Host = Field(description="its name or address, as its certificate has it")
     port: int = Field(default=3306, ge=1, le=65535, description="its port")
     name: OptionName = Field(default="ironic", description="the database's name")
-    username: OptionName = Field(description="the account, which may make and change tables there")
+    username: OptionName = Field(description="the account, which must be allowed to create and change tables")
     password: SecretStr | None = Field(default=None, description="its password, as a secret")
     ca: Pem = Field(description="the authority of its certificate (PEM)")
 
 
 class Dhcp(Section):
-    """dnsmasq on the provisioning network: addresses, and iPXE over TFTP. Virtual media needs none."""
+    """dnsmasq on the provisioning network: addresses, and iPXE over TFTP. Not needed for virtual media."""
 
     interface: Interface = Field(description="the interface of the hub's nodes in the provisioning network")
     ranges: tuple[str, ...] = Field(strict=False, description="ranges of addresses, first-last", min_length=1)
-    gateway: str | None = Field(default=None, description="the default gateway that servers are told; not set: none")
-    nameservers: tuple[str, ...] = Field(default=(), strict=False, description="the DNS resolvers they are told")
-    lease_seconds: int = Field(default=3600, ge=120, le=604800, description="how long an address is lent, seconds")
+    gateway: str | None = Field(default=None, description="the default gateway for servers; not set: none")
+    nameservers: tuple[str, ...] = Field(default=(), strict=False, description="the DNS resolvers for servers")
+    lease_seconds: int = Field(default=3600, ge=120, le=604800, description="how long a DHCP lease is valid, seconds")
 
     @field_validator("ranges")
     @classmethod
@@ -154,17 +163,17 @@ class CachedImage(Section):
 
     name: Annotated[
         str, matching(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", "it is no plain file name", "use letters, digits, . _ -")
-    ] = Field(description="the file's name there")
-    url: DownloadUrl = Field(description="where it is fetched from")
+    ] = Field(description="the file's name in the cache")
+    url: DownloadUrl = Field(description="the URL from which it is downloaded")
     sha256: Annotated[
         str, matching(r"[0-9a-f]{64}", "it is no SHA-256", "give 64 hexadecimal digits, as sha256sum prints them")
     ] = Field(description="its SHA-256")
 
 
 class ImageCache(Section):
-    """Ramdisks and images of operating systems, fetched once and shared by all that can reach it."""
+    """Ramdisks and images of operating systems, fetched once and shared by all that can reach the cache."""
 
-    images: tuple[CachedImage, ...] = Field(strict=False, description="what it has", min_length=1)
+    images: tuple[CachedImage, ...] = Field(strict=False, description="the cached files", min_length=1)
     storage: Size = Field(default="20Gi", description="the size of its volume")
     storage_class: str | None = Field(default=None, description="its storage class; not set: the hub's default")
     ca: Pem | None = Field(default=None, description="authorities (PEM) of the hosts; not set: the image's own")
@@ -179,7 +188,7 @@ class ImageCache(Section):
 
 
 class Ramdisk(Section):
-    """The ramdisk by which Ironic cleans, and inspects and deploys where it is asked to. CoreOS needs none."""
+    """The ramdisk with which Ironic cleans, and on request inspects and deploys. CoreOS does not need it."""
 
     kernel: str | None = Field(default=None, description="its kernel's URL, or cache:<name> of a cached image")
     initramfs: str | None = Field(default=None, description="its URL, or cache:<name> of a cached image")
@@ -197,24 +206,28 @@ class Ramdisk(Section):
 
 
 class Metrics(Section):
-    """What BMCs measure and conductors do, for Prometheus."""
+    """Measurements of BMCs and statistics of conductors, for Prometheus."""
 
     interval_seconds: int = Field(default=60, ge=60, le=86400, description="how often BMCs are asked, seconds")
-    all_servers: bool = Field(default=False, description="ask also the BMCs of servers that nobody has")
+    all_servers: bool = Field(default=False, description="also ask the BMCs of servers that are not in use")
     monitor: bool = Field(
-        default=False, description="tell prometheus-operator of it, which the hub must have: a PodMonitor"
+        default=False, description="create a PodMonitor for prometheus-operator, which the hub must have"
     )
 
 
 class Operator(Section):
-    """The ironic-standalone-operator, where the hub has it: it runs Ironic, in the network of the hub's nodes."""
+    """The ironic-standalone-operator, if the hub has it: it runs Ironic, in the network of the hub's nodes."""
 
     version: (
         Annotated[str, matching(r"latest|[0-9]{1,3}\.[0-9]{1,3}", "it is no release", "write latest, or e.g. '34.0'")]
         | None
     ) = Field(default=None, description="the release of Ironic; not set: the operator's default")
-    interface: Interface | None = Field(default=None, description="where it listens on the hub's nodes; or address")
-    address: HostIPv4 | None = Field(default=None, description="the address that it listens at; of one conductor only")
+    interface: Interface | None = Field(
+        default=None, description="the interface of the hub's nodes on which it listens; give this or address"
+    )
+    address: HostIPv4 | None = Field(
+        default=None, description="the address on which it listens; only with one conductor"
+    )
     network: str | None = Field(
         default=None, description="the provisioning network, e.g. 192.0.2.0/24; needed with provisioning.dhcp"
     )
@@ -231,34 +244,38 @@ class Operator(Section):
 class Provisioning(Section):
     """Ironic as a service."""
 
-    namespace: Namespace = Field(default="metal-ipi-provisioning", description="the namespace that it has to itself")
+    namespace: Namespace = Field(default="metal-ipi-provisioning", description="the namespace for it, and only for it")
     images: Images = Field(default_factory=Images, description="its container images")
     access: Annotated[AtNodePorts | AtLoadBalancer, Field(discriminator="type")] = Field(
-        default_factory=AtNodePorts, description="where it is reached from outside of the hub"
+        default_factory=AtNodePorts, description="how it is reached from outside the hub"
     )
     tls: Annotated[MadeTls | GivenTls, Field(discriminator="type")] = Field(
-        default_factory=MadeTls, description="the certificate of the API, which conductors use, too"
+        default_factory=MadeTls, description="the certificate of the API, which the conductors use as well"
     )
     rotation: int = Field(
         default=1,
         ge=1,
         le=1_000_000,
-        description="raise it for new passwords; the ones before stay good until the next",
+        description="raise this number to create new passwords; the previous ones stay valid until the next rotation",
     )
-    conductors: int = Field(default=1, ge=1, le=9, description="how many share the nodes, each with an API of its own")
+    conductors: int = Field(
+        default=1, ge=1, le=9, description="the number of conductors, which share the nodes; each has an API of its own"
+    )
     conductor_group: Annotated[
         str, matching(r"[A-Za-z0-9_.-]{0,255}", "it is no name of a group", "use letters, digits, _ . -")
-    ] = Field(default="", description="only nodes of this group are theirs; not set: nodes of no group")
+    ] = Field(default="", description="the conductors manage only nodes of this group; not set: nodes without a group")
     drivers: tuple[Literal["redfish", "idrac", "ipmi"], ...] = Field(
         default=("redfish",), strict=False, min_length=1, description="Ironic's hardware types"
     )
     automated_cleaning: bool = Field(
-        default=False, description="disks are emptied before and after each use, by the ramdisk"
+        default=False, description="true: the ramdisk erases the disks before and after each use"
     )
     database: Annotated[OwnDatabase | GivenDatabase, Field(discriminator="type")] = Field(
-        default_factory=OwnDatabase, description="where Ironic keeps what it knows"
+        default_factory=OwnDatabase, description="Ironic's database"
     )
-    image_cache: ImageCache | None = Field(default=None, description="files that are fetched once and shared")
+    image_cache: ImageCache | None = Field(
+        default=None, description="files that are downloaded once and served to all servers"
+    )
     dhcp: Dhcp | None = Field(default=None, description="addresses for servers that boot from the network")
     ramdisk: Ramdisk = Field(default_factory=Ramdisk, description="the ramdisk of Ironic's agent")
     ca: Pem | None = Field(
@@ -268,7 +285,9 @@ class Provisioning(Section):
     )
     plain_boot_files: bool = Field(
         default=False,
-        description="boot files over HTTP, for BMCs, and for iPXE, that cannot be told which authority to trust",
+        description=(
+            "true: serve boot files over HTTP, for BMCs and iPXE that cannot be configured to trust an authority"
+        ),
     )
     pin_release: (
         Annotated[
@@ -277,12 +296,14 @@ class Provisioning(Section):
         | None
     ) = Field(
         default=None,
-        description="while conductors of two releases run: the older release; data are migrated without it",
+        description="the older release, while conductors of two releases run; without it, the data are migrated",
     )
     metrics: Metrics | None = Field(default=None, description="metrics for Prometheus; not set: none")
     operator: Operator | None = Field(
         default=None,
-        description="have the ironic-standalone-operator run it; not set: what it consists of is made here",
+        description=(
+            "let the ironic-standalone-operator run Ironic; not set: this stack creates Ironic's objects itself"
+        ),
     )
     extra_config: dict[OptionName, dict[OptionName, OptionValue]] = Field(
         default_factory=dict, description="more of Ironic's options, by section and name"
@@ -291,7 +312,7 @@ class Provisioning(Section):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be known of settings that may well be right."""
+        """Hints about settings that are valid but may be incomplete."""
         if "ipmi" not in self.drivers or self.dhcp is not None or self.operator is not None:
             return ()
         return (
@@ -341,7 +362,7 @@ class Provisioning(Section):
         return self
 
     def _fits_operator(self, operator: Operator) -> None:
-        """What the operator cannot have, as its api module says."""
+        """Check the limits of the operator, from its api module."""
         access, dhcp = self.access, self.dhcp
         if not isinstance(access, AtNodePorts):
             raise wrong("the operator has no load balancers", "set access.type to node-port", at="access.type")
@@ -380,4 +401,6 @@ class HubSettings(Section):
         default=None,
         description="set only for stacks that run in the lab; read by the command line, not by the program",
     )
-    rehearsal: bool = Field(default=False, description="an offline preview: missing secrets are stood in for")
+    rehearsal: bool = Field(
+        default=False, description="true: an offline preview, with placeholders for missing secrets"
+    )

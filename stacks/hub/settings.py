@@ -1,4 +1,4 @@
-"""The settings of a hub's stack, read and checked. The tree itself is `stacks.hub.sections`."""
+"""Reads and checks the settings of a hub's stack. `stacks.hub.sections` has the tree itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metal_ipi.stacks.sections.base import certificates
 
 
 def _conflicts(settings: HubSettings) -> Found:
-    """What cannot go together."""
+    """Settings that contradict each other."""
     given, args = settings.provisioning, arguments(settings)
     for section, name in configuration.clashes(args):
         yield (
@@ -48,7 +48,7 @@ def _certificate(tls: sections.GivenTls, names: list[str]) -> Found:
 
 
 def conflicts(settings: HubSettings) -> list[Problem]:
-    """Everything that cannot go together."""
+    """All conflicts between settings of a hub."""
     return problems_of(_conflicts(settings))
 
 
@@ -77,4 +77,4 @@ HUB = Kind(
     ),
     conflicts=conflicts,
 )
-"""What a hub's stack is."""
+"""The kind of stack of a hub."""

@@ -1,4 +1,4 @@
-"""What the program asks of a platform's settings. Nothing above it asks which platform it is."""
+"""The interface of a platform's settings. The code that uses it never asks which platform it is."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from metal_ipi.stacks.problems import Found
 
 @dataclass(frozen=True, kw_only=True)
 class FencedBy:
-    """The BMC of a machine, and an account there."""
+    """The BMC of a machine, and an account on it."""
 
     machine: str
-    """`worker-0`."""
+    """The machine, e.g. `worker-0`."""
     address: str
     """Its https URL."""
     system_id: str | None
     username: str
     password: str
-    """Secret."""
+    """A secret."""
     private_authority: bool
-    """Whether its certificate is of an authority of the site's."""
+    """Whether the BMC's certificate was issued by a private certificate authority."""
 
 
 class Keys(Protocol):
-    """The keys of a cluster, as `ClusterKeys` has them."""
+    """The keys of a cluster, as in `ClusterKeys`."""
 
     @property
     def id(self) -> pulumi.Output[str]: ...
@@ -47,7 +47,7 @@ class Keys(Protocol):
 
 
 class Facility(Protocol):
-    """Where a stack's machines come from, as its settings say."""
+    """Where a stack's machines come from, according to its settings."""
 
     @property
     def ignition_platform(self) -> str:
@@ -61,7 +61,7 @@ class Facility(Protocol):
 
     @property
     def lent(self) -> Node | None:
-        """The worker whose server is the bootstrap machine first; None where none is lent."""
+        """The worker whose server is first lent to the bootstrap machine; None if no server is lent."""
         ...
 
     @property
@@ -71,37 +71,37 @@ class Facility(Protocol):
 
     @property
     def hosts(self) -> tuple[Mapping[str, str], ...]:
-        """The servers as install-config.yaml has them for platform baremetal; nothing where machines are ordered."""
+        """The servers as in install-config.yaml for platform baremetal; empty if machines are ordered."""
         ...
 
     @property
     def orders(self) -> Orders | None:
-        """What is ordered; None where the machines are there already."""
+        """What is ordered; None if the machines exist already."""
         ...
 
     def conflicts(self) -> Found:
-        """What cannot go together with the platform's section."""
+        """Settings that contradict the platform's section."""
         ...
 
     def network(self, node: Node) -> StaticNetwork | None:
-        """A machine's network, the bootstrap machine's too; None where DHCP or `host_network` tells it."""
+        """The static network of a machine or of the bootstrap machine; None if it uses DHCP or `host_network`."""
         ...
 
     def host_network(self, node: Node) -> HostNetwork | None:
-        """The same as NMState; None where the settings have none for it."""
+        """A machine's network as NMState; None if the settings have none."""
         ...
 
     @property
     def bmcs(self) -> tuple[FencedBy, ...] | str:
-        """The BMCs of the machines that last, for nodes that restart each other; or why there are none for them."""
+        """The BMCs of the permanent machines, for fencing; or a text that says why there are none."""
         ...
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
-        """The platform's sections of our own provider's configuration; `iso` is CoreOS's live ISO."""
+        """The platform's sections of our provider's configuration; `iso` is CoreOS's live ISO."""
         ...
 
     def checked(self, plan: Plan, boot: PxeArtifacts) -> Plan:
-        """The same preflight plan with what the platform adds to it; `boot` is what the machines boot."""
+        """The preflight plan, with the platform's own parts added; `boot` is what the machines boot."""
         ...
 
     def component(
@@ -114,8 +114,8 @@ class Facility(Protocol):
         """Declare the platform.
 
         Args:
-            after: what comes before anything is ordered.
-            opts: hand on our own provider.
-            shared: in the stack of a pool: what the platform of the cluster's stack shares; else None.
+            after: resources that must be complete before anything is ordered.
+            opts: options that pass on our own provider.
+            shared: in the stack of a pool, the outputs that the cluster's platform shares; else None.
         """
         ...

@@ -1,4 +1,4 @@
-"""The platforms there are."""
+"""The list of platforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of every platform answer, and the rest of the settings asks."""
+"""What every platform's settings answer to the rest of the settings."""
 
 from __future__ import annotations
 
@@ -16,72 +16,72 @@ Tree = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """A setting that only a rehearsal can do without."""
+    """A setting that is required except in a rehearsal."""
 
     path: str
-    """Where it stands."""
+    """Its path."""
     when: Callable[[Tree], bool] = lambda tree: True
-    """Whether a tree of settings needs it; the tree is not validated yet."""
+    """Whether a tree of settings needs it. The tree is not validated yet."""
     why: str = "only a rehearsal can do without it"
-    """What is wrong without it."""
+    """The message if it is missing."""
     remedy: str | None = None
-    """What to do; None: set it. Where it is given, another setting may take its place."""
+    """What to do. None: set it. A remedy of its own may name another setting as an alternative."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfMachine:
-    """What the section says of one machine, besides what is said of its role or of all."""
+    """The settings of one machine, besides those of its role and of all machines."""
 
     accept: Literal["new", "empty", "wipe"] = "new"
-    """What may be on it. `new`: it is ordered for this cluster, and holds nothing of anybody else."""
+    """What may be on its disk. `new`: anything, because the machine is ordered for this cluster."""
     mac: str | None = None
-    """Of the interface that boots; None where the platform boots the machine by itself."""
+    """The MAC address of the interface that boots. None if the platform boots the machine itself."""
     installation: int = 0
-    """Raised to have it installed again."""
+    """A counter: raising it installs the machine again."""
     kernel_arguments: tuple[str, ...] = ()
     """Further kernel arguments."""
     install_device: DeviceRule | None = None
-    """The disk to install to; None: as for all."""
+    """The disk to install to. None: the rule for all machines."""
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     """Further labels of its node."""
     taints: tuple[Taint, ...] = ()
     """Further taints of its node."""
     wipe_disks: tuple[DeviceRule, ...] | None = None
-    """Other disks to empty; None: as for all."""
+    """Other disks to empty. None: the rules for all machines."""
 
 
 class PlatformSection(Section):
-    """A platform's section. What stands here is true of machines that are ordered; a section that lists its machines
-    says otherwise."""
+    """A platform's section. The defaults here are for ordered machines; a section with listed machines overrides
+    them."""
 
     needed: ClassVar[tuple[Needed, ...]] = ()
-    """What only a rehearsal can do without, below `platform`."""
+    """Settings below `platform` that are required except in a rehearsal."""
 
     def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
-        """The machines that last, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ...
+        """The permanent machines, by name within the cluster: control-plane-0, ..., arbiter-0, worker-0, ...
 
-        `counts` says how many there are of each role.
+        `counts` is the number of machines of each role.
         """
         return tuple(f"{role}-{number}" for role, count in counts.items() for number in range(count))
 
     def machines_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of these machines that there are."""
+        """Those of these names that exist."""
         return tuple(names)
 
     def against_pools(self) -> Found:
-        """What keeps workers from being in stacks of their own."""
+        """Settings that prevent workers in stacks of their own."""
         yield from ()
 
     def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
-        """The section of a stack that has these machines alone: those of a pool, or of the cluster's own stack."""
+        """The section of a stack that has only these machines: a pool's stack, or the cluster's own stack."""
         return self
 
     def of_machine(self, name: str) -> OfMachine:
-        """What the section says of a machine (`worker-0`)."""
+        """The settings of a machine (`worker-0`)."""
         return OfMachine()
 
     def given_kernel_arguments(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """The kernel arguments that it sets: path, arguments."""
+        """The kernel arguments in the section: (path, arguments)."""
         yield from ()
 
     @property
@@ -91,7 +91,7 @@ class PlatformSection(Section):
 
 
 def at(tree: Any, path: str) -> Any:
-    """The value at a path of a tree that is not validated; None where there is none."""
+    """The value at a path of a tree that is not validated; None if there is none."""
     value: Any = tree
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -99,5 +99,5 @@ def at(tree: Any, path: str) -> Any:
 
 
 def items(value: Any) -> list[Any]:
-    """A list, or nothing where it is none."""
+    """The value if it is a list; otherwise an empty list."""
     return value if isinstance(value, list) else []

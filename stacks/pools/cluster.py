@@ -1,4 +1,4 @@
-"""The cluster, as the stack of a pool knows it: from outputs of the cluster's stack."""
+"""The cluster as the stack of a pool sees it: through outputs of the cluster's stack."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from metal_ipi.stacks.settings import Settings
 
 
 class ClusterMissing(ValueError):
-    """The stack of the cluster is not there, or has not come to its end yet."""
+    """The cluster's stack does not exist, or has not been completed yet."""
 
 
 def machines_of(settings: Settings, stack: str) -> frozenset[str]:
-    """The machines that the stack of the cluster has, by short host name, where that matters. `stack`: its name."""
+    """The machines in the state of the cluster's stack, by short host name. `stack` is its name.
+
+    Empty if the split does not depend on them.
+    """
     if settings.rehearsal or not asks_state(settings):
         return frozenset()
     return machines_in(_full(stack))
 
 
 def pool_of(settings: Settings) -> Settings:
-    """What the running stack, that of a pool, has. Raises SettingsError and ClusterMissing."""
+    """The settings of the running stack, which is a pool's. Raises SettingsError and ClusterMissing."""
     assert settings.pool is not None
     stack = cluster_of(pulumi.get_stack(), settings.pool)
     try:
         there = machines_of(settings, stack)
-        # A preview may come before the cluster's stack was told that there are pools.
+        # A preview may run before the cluster's stack has outputs for pools.
         told = pulumi.runtime.is_dry_run() or has_output(_full(stack), PUBLIC)
-    except Exception as error:  # the SDK raises nothing more precise
+    except Exception as error:  # the SDK raises no narrower class
         raise ClusterMissing(_missing(stack, str(error))) from error
     if not told:
         raise ClusterMissing(_missing(stack, "it has no outputs for pools yet"))
@@ -46,7 +49,7 @@ def pool_of(settings: Settings) -> Settings:
 
 @dataclass(kw_only=True)
 class ReferencedMachine:
-    """See `Machine`: one that another stack has."""
+    """A machine of another stack; see `Machine`."""
 
     machine_id: pulumi.Output[str]
     public_ipv4: pulumi.Output[str]
@@ -55,7 +58,7 @@ class ReferencedMachine:
     ipv6: str | None
     console: pulumi.Output[str]
     generation: pulumi.Output[str]
-    """What it runs, where it is installed to disk; else empty."""
+    """The generation that it runs; empty if it is not installed to disk."""
 
     @property
     def resource(self) -> pulumi.Resource:
@@ -73,29 +76,29 @@ class ReferencedKeys:
 
 
 class ReferencedCluster:
-    """The cluster of the running stack, that of a pool. In a rehearsal nothing of it is known."""
+    """The cluster of the running stack, which is a pool's. In a rehearsal all its values are unknown."""
 
     def __init__(self, settings: Settings) -> None:
-        """`settings`: those of the whole facility."""
+        """`settings` are those of the whole facility."""
         assert settings.pool is not None
         self._settings = settings
         self.stack = cluster_of(pulumi.get_stack(), settings.pool)
-        """The name of its stack."""
+        """The name of the cluster's stack."""
         self.reference: pulumi.StackReference | None = None
         """None in a rehearsal."""
         if not settings.rehearsal:
             self.reference = pulumi.StackReference("cluster", _full(self.stack))
-        # Which values are secret is known by the output's name; `get_output` asks the state.
+        # The output's name tells whether it is secret; `get_output` would ask the state for that.
         self._public, self._secret = self._output(PUBLIC), pulumi.Output.secret(self._output(SECRET))
 
     @property
     def project_stack(self) -> str:
-        """`<project>/<stack>`, as markers in DNS call it."""
+        """`<project>/<stack>`, as in the markers in DNS."""
         return f"{pulumi.get_project()}/{self.stack}"
 
     @property
     def keys(self) -> ReferencedKeys:
-        """Its keys."""
+        """The cluster's keys."""
         return ReferencedKeys(
             id=self._public.apply(lambda found: str(found["run"])),
             public_key=self._public.apply(lambda found: str(found["publicKey"])),
@@ -110,7 +113,7 @@ class ReferencedCluster:
 
     @property
     def credentials(self) -> ClusterCredentials:
-        """The administrator's way into the API."""
+        """The administrator's credentials for the API."""
         return ClusterCredentials(
             url=self._public.apply(lambda found: str(found["apiUrl"])),
             ca_pem=self._secret.apply(lambda found: str(found["caPem"])),
@@ -120,16 +123,16 @@ class ReferencedCluster:
 
     @property
     def platform(self) -> pulumi.Output[Mapping[str, Any]]:
-        """What machines need of the platform."""
+        """The outputs that the cluster's platform shares."""
         return self._public.apply(lambda found: found["platform"])
 
     @property
     def ingress_address(self) -> pulumi.Output[str]:
-        """The address of `*.apps`, where that has one of its own."""
+        """The address of `*.apps`, if it has one of its own."""
         return self._public.apply(lambda found: str(found["ingressAddress"]))
 
     def control_plane(self) -> dict[Node, ReferencedMachine]:
-        """Its control plane machines."""
+        """The cluster's control plane machines."""
         nodes = Nodes.of(self._settings)
         return {node: self._machine(node.hostname) for node in nodes.control_plane}
 

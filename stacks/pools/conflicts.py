@@ -1,4 +1,4 @@
-"""What contradicts in the settings of pools."""
+"""Settings of pools that contradict each other."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from metal_ipi.stacks.sections.machines import AUTOMATIC
 
 
 def conflicts(settings: Settings) -> Found:
-    """Names and numbers of pools, and what cannot be with them."""
+    """Conflicts between names and numbers of pools, and with other settings."""
     workers = settings.workers
     if workers.pools or workers.per_stack:
         yield from refused(settings)
-    # Pools take some of the servers of a list, where `count` is that of all.
+    # A pool may take servers of a list, for which `workers.count` is the number of all workers.
     counted = {name for name in settings.platform.machines({"worker": workers.count}) if name.startswith("worker-")}
     listed = counted & set(settings.platform.machines({}))
     taken = dict.fromkeys(counted - listed, "workers.count")

@@ -1,4 +1,4 @@
-"""The program of a pool: its workers, from their order to their labels. The cluster is another stack's."""
+"""The program of a pool: its workers, from their order to their labels. The cluster belongs to another stack."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def declare(settings: Settings, whole: Settings, boot: BootSpec) -> dict[str, pu
     """Declare a pool; returns the stack's outputs, by name.
 
     Args:
-        settings: those of the pool.
-        whole: those of the facility.
+        settings: the settings of the pool.
+        whole: the settings of the facility.
     """
     cluster = ReferencedCluster(whole)
     base = _joined(settings, cluster, boot)
@@ -71,7 +71,7 @@ def declare(settings: Settings, whole: Settings, boot: BootSpec) -> dict[str, pu
 
 
 def _joined(settings: Settings, cluster: ReferencedCluster, boot: BootSpec) -> Base:
-    """Preflight and the platform: all that comes before there is a machine."""
+    """Declare preflight and the platform: everything that comes before machines."""
     site, nodes, keys = facility(settings), Nodes.of(settings), cluster.keys
     networks = host_networks(site, nodes.all)
     providers = Providers.of(settings, boot, pulumi.ResourceOptions())
@@ -92,14 +92,14 @@ def _joined(settings: Settings, cluster: ReferencedCluster, boot: BootSpec) -> B
         access=access_of(settings, keys),
         worker_pointer=cluster.worker_pointer,
         platform=platform,
-        api_address=None,  # workers do not announce it
+        api_address=None,  # workers do not announce the API's address
         ingress_address=None if routes_to_machines(settings) else cluster.ingress_address,
     )
 
 
 def _let_in(base: Base, cluster: ReferencedCluster, workers: steps.OrderedPool) -> pulumi.Resource:
-    """Declare the gate behind which the control plane lets the pool have machine configuration: beside what it lets in
-    already."""
+    """Declare the gate that adds the pool's machines to the list of those that the control plane gives configuration
+    to."""
     nodes = cluster.control_plane()
     return machine_config_access.gate(
         "machine-config-access",

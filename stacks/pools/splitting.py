@@ -1,4 +1,5 @@
-"""Which workers are in which stack of a facility. Pure: a facility's settings, and what its cluster's stack has."""
+"""Which workers are in which stack of a facility: pure functions of its settings and of the machines in its cluster's
+stack."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ _WORKER = "worker-"
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """A facility, stack by stack."""
+    """A facility, split into stacks."""
 
     cluster: Settings
-    """What the cluster's own stack has."""
+    """The settings of the cluster's own stack."""
     pools: Mapping[str, Settings]
-    """What each pool's stack has, by the pool's name."""
+    """The settings of each pool's stack, by the pool's name."""
 
 
 def cluster_of(stack: str, pool: str) -> str:
-    """The name of the cluster's stack; `stack` is that of a pool's. Raises SettingsError."""
+    """The name of the cluster's stack; `stack` is the name of a pool's stack. Raises SettingsError."""
     cluster = stack.removesuffix(f"-{pool}")
     if cluster in (stack, ""):
         raise _error(
@@ -43,12 +44,12 @@ def split(settings: Settings, stack: str, there: AbstractSet[str] = frozenset())
     """Split a facility.
 
     Args:
-        settings: those of the whole facility.
+        settings: the settings of the whole facility.
         stack: the name of the cluster's stack, for messages.
-        there: the machines that the cluster's stack has in its state, by short host name.
+        there: the machines in the state of the cluster's stack, by short host name.
 
     Raises:
-        SettingsError: Machines that are there would go to another stack: they would be deleted, and ordered anew.
+        SettingsError: Existing machines would move to another stack, which would delete and order them again.
     """
     pools = {pool.name: pool for pool in (*settings.workers.pools, *_automatic(settings, there))}
     members = {name: settings.of_pool(pool) for name, pool in pools.items()}
@@ -77,14 +78,14 @@ def split(settings: Settings, stack: str, there: AbstractSet[str] = frozenset())
 
 
 def share(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings:
-    """What a stack of a facility has; arguments and errors as for `split`, but for `stack`, which is its own name."""
+    """The settings of one stack of a facility, whose own name is `stack`. Other arguments and errors as for `split`."""
     if settings.pool is None:
         return split(settings, stack, there).cluster
     return of_pool(settings, cluster_of(stack, settings.pool), there)
 
 
 def of_pool(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings:
-    """What the stack of a pool has, which its settings name. Raises SettingsError where there is no such pool."""
+    """The settings of the stack of the pool `settings.pool`. Raises SettingsError if there is no such pool."""
     assert settings.pool is not None
     pools = split(settings, stack, there).pools
     if settings.pool not in pools:
@@ -94,12 +95,12 @@ def of_pool(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings
 
 
 def asks_state(settings: Settings) -> bool:
-    """Whether it matters which machines the cluster's stack has already."""
+    """Whether the split depends on the machines in the state of the cluster's stack."""
     return bool(settings.workers.pools) or bool(_automatic(settings, frozenset()))
 
 
 def refused(settings: Settings) -> Found:
-    """What keeps the workers of a facility in one stack, whatever pools there are."""
+    """Settings that keep all workers of a facility in one stack."""
     if settings.cluster_api is not None:
         yield (
             "clusterApi",
@@ -111,7 +112,7 @@ def refused(settings: Settings) -> Found:
 
 
 def _automatic(settings: Settings, there: AbstractSet[str]) -> Sequence[WorkerPool]:
-    """The pools that are made by themselves, of workers that no pool of the settings has."""
+    """The automatic pools, of workers that are in no pool of the settings."""
     per = WORKERS_OF_A_STACK if settings.workers.per_stack is None else settings.workers.per_stack
     named = {machine for pool in settings.workers.pools for machine in settings.of_pool(pool)}
     rest = [machine for machine in _workers(settings.machines) if machine not in named]
@@ -123,14 +124,14 @@ def _automatic(settings: Settings, there: AbstractSet[str]) -> Sequence[WorkerPo
         return ()
     asked = settings.workers.per_stack is not None
     if not asked and any(f"{settings.cluster_name}-{_WORKER}{number}" in there for number in beyond):
-        return ()  # a stack of before: it keeps what it has, and all else with it
+        return ()  # the stack was made before automatic pools: it keeps all its workers, and gets the new ones
     firsts = sorted({number // per * per for number in beyond})
     last = max(beyond, default=0)
     return [WorkerPool(name=f"{AUTOMATIC}-{first}", first=first, count=min(per, last + 1 - first)) for first in firsts]
 
 
 def _of_pool(settings: Settings, pool: WorkerPool, machines: tuple[str, ...]) -> Settings:
-    """What holds for all workers, and over it what holds for those of the pool."""
+    """The settings of a pool's stack: those for all workers, overridden by those of the pool."""
     every = settings.workers
     workers = every.model_copy(
         update={

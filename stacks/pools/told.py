@@ -1,4 +1,4 @@
-"""What the cluster's stack tells the stacks of its pools: two of its outputs, one of them secret."""
+"""What the cluster's stack provides to the stacks of its pools: two of its outputs, one of them secret."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def told(
     control_plane: Mapping[Node, LastingMachine],
     installation: PoolInstallation | None,
 ) -> dict[str, pulumi.Input[Any]]:
-    """The outputs. They say what each control plane machine runs: one that was installed again has forgotten whom it
-    lets in, and pools tell it again."""
+    """The outputs. They contain each control plane machine's generation: a machine that was installed again has lost
+    its list of allowed machines, so the pools must send theirs again."""
     generations = installation.generations if installation else {}
     return {
         PUBLIC: {

@@ -1,13 +1,14 @@
-"""The sections of a stack's settings, a module each: pydantic models that validate what stands in them, and do no I/O.
+"""The sections of a stack's settings, one module each: pydantic models that validate them, without I/O.
+
 The section `platform` is in `stacks/platforms`.
 
 base         what all sections share
-machines     how many machines there are, and how they are installed anew
+machines     the number of machines, and how they are installed again
 boot         what they boot
-devices      which disk they are installed to
-dns          where the cluster's names are kept
-api_address  how the API is reached
+devices      the disk to which they are installed
+dns          where the cluster's DNS names are kept
+api_address  how the API and ingress are reached
 artifacts    where Ignition and boot scripts are uploaded
-install      the installer, who may log in, how long gates wait
-service_addresses  where services of type LoadBalancer get addresses; no stack can set it yet
+install      the installer, SSH keys for logins, timeouts of gates
+service_addresses  where services of type LoadBalancer get addresses
 """

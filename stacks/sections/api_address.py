@@ -1,4 +1,4 @@
-"""How the API is reached, and what the cluster serves to its users (`*.apps`)."""
+"""How the API is reached, and ingress: what the cluster serves to its users (`*.apps`)."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ _Interface = Annotated[
     ),
 ]
 HostIPv4 = Annotated[IPv4, AfterValidator(_of_one_host)]
-"""An IPv4 address at which others can reach a host."""
+"""An IPv4 address at which a single host can be reached."""
 HostIPv6 = Annotated[IPv6, AfterValidator(_of_one_host)]
-"""The same of IPv6."""
+"""An IPv6 address at which a single host can be reached."""
 
 
 class DnsRoundRobin(Section):
@@ -71,26 +71,33 @@ class KubeVip(Section):
     type: Literal["kube-vip"] = "kube-vip"
     mode: Literal["bgp", "arp"] = Field(
         default="bgp",
-        description="bgp: each control plane machine announces it as a route; arp: one at a time answers for it, in a"
-        " network that all of them and whoever asks (or a router) share",
+        description=(
+            "bgp: each control plane machine announces it as a route; arp: one machine at a time answers for "
+            "it, in a network that contains all of them and the clients (or their router)"
+        ),
     )
     address: HostIPv4 | None = Field(
         default=None,
-        description="an IPv4 address, routed to whoever announces it; not set: one is reserved from the platform (bgp)",
+        description=(
+            "an IPv4 address that your network routes to the machine that announces it; not set: the platform "
+            "reserves one (only bgp)"
+        ),
     )
     interface: _Interface | None = Field(
         default=None,
-        description="arp: the machines' interface to answer on; not set: that of the default route. Where OpenShift has"
-        " made it a port of a bridge such as br-ex, the bridge answers",
+        description=(
+            "with arp: the machines' network interface to answer on; not set: that of the default route. If "
+            "OpenShift has attached it to a bridge such as br-ex, the bridge answers"
+        ),
     )
     image: Annotated[str, AfterValidator(_pinned)] = Field(
         default=KUBE_VIP_IMAGE, description="kube-vip's image, pinned by tag or, better, by digest"
     )
     hold_seconds: int = Field(
-        default=3, ge=3, le=180, description="after so many seconds of silence a machine counts as lost"
+        default=3, ge=3, le=180, description="seconds without a message after which a machine counts as lost"
     )
     keepalive_seconds: int = Field(
-        default=1, ge=1, le=60, description="how often a machine says that it is there; at most a third of holdSeconds"
+        default=1, ge=1, le=60, description="seconds between two such messages; at most a third of holdSeconds"
     )
 
     @model_validator(mode="after")
@@ -117,40 +124,48 @@ class KubeVip(Section):
 
 
 class MachineConfigServer(Section):
-    """Who may ask for the machines' configuration (22623, 22624): it holds secrets, and is given to whoever asks."""
+    """Who may fetch the machines' configuration (22623, 22624). It contains secrets, and the server does not
+    authenticate clients."""
 
     allowed_networks: tuple[Annotated[str, AfterValidator(_cidr)], ...] = Field(
         default=(),
         strict=False,
-        description="CIDRs to let in besides the cluster's own machines, e.g. those a load balancer asks from",
+        description=(
+            "networks (CIDR) that get access in addition to the cluster's own machines, e.g. that of a load balancer"
+        ),
     )
 
 
 class ExternalApi(Section):
-    """A load balancer of the facility's own."""
+    """A load balancer of your facility."""
 
     type: Literal["external"] = "external"
     address: HostIPv4 = Field(
-        description="its IPv4 address; it forwards 6443 and, from within only, 22623 to the bootstrap machine and the"
-        " control plane, to whoever answers /readyz and /healthz"
+        description=(
+            "its IPv4 address; it must forward port 6443, and port 22623 from inside only, to those of the "
+            "bootstrap machine and the control plane machines that answer /readyz and /healthz"
+        )
     )
     ipv6_address: HostIPv6 | None = Field(
-        default=None, description="with dual stack: its IPv6 address; not set: the API is reached at IPv4 alone"
+        default=None, description="with dual stack: its IPv6 address; not set: the API has only an IPv4 address"
     )
 
 
 class PlatformApi(Section):
-    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with an API server."""
+    """An address that OpenShift's platform baremetal announces: static pods move it (VRRP) to a node with an API
+    server."""
 
     type: Literal["platform"] = "platform"
     address: HostIPv4 = Field(
-        description="a free IPv4 address of the machines' network (platform.gateway, platform.prefix);"
-        " ingressAddress.type is platform, too"
+        description=(
+            "a free IPv4 address of the machines' network (platform.gateway, platform.prefix); needs "
+            "ingressAddress.type platform"
+        )
     )
 
 
 class DnsIngress(Section):
-    """`*.apps` resolves to all machines that may take it: the workers, or the control plane where there are none."""
+    """`*.apps` resolves to all machines that may run routers: the workers, or the control plane if there are none."""
 
     type: Literal["dns"] = "dns"
 
@@ -160,26 +175,31 @@ class KubeVipIngress(KubeVip):
 
     mode: Literal["bgp", "arp"] = Field(
         default="bgp",
-        description="bgp: each machine with a router announces it as a route; arp: one at a time answers for it, in a"
-        " network that all of them share: only where there are no workers",
+        description=(
+            "bgp: each machine with a router announces it as a route; arp: one machine at a time answers for "
+            "it, in a network that contains all of them; only without workers"
+        ),
     )
 
 
 class ExternalIngress(Section):
-    """A load balancer of the facility's own."""
+    """A load balancer of your facility."""
 
     type: Literal["external"] = "external"
     address: HostIPv4 = Field(
-        description="its IPv4 address; it forwards 80 and 443 to the workers, or to the control plane where there are"
-        " none, to whoever answers /healthz/ready on port 1936"
+        description=(
+            "its IPv4 address; it must forward ports 80 and 443 to those workers (without workers: control "
+            "plane machines) that answer /healthz/ready on port 1936"
+        )
     )
 
 
 class PlatformIngress(Section):
-    """An address that OpenShift's platform baremetal keeps: static pods move it (VRRP) to a node with a router."""
+    """An address that OpenShift's platform baremetal announces: static pods move it (VRRP) to a node with a router."""
 
     type: Literal["platform"] = "platform"
     address: HostIPv4 = Field(
-        description="a free IPv4 address of the machines' network, another one than the API's; apiAddress.type is"
-        " platform, too"
+        description=(
+            "a free IPv4 address of the machines' network, different from the API's; needs apiAddress.type platform"
+        )
     )

@@ -13,7 +13,7 @@ from metal_ipi.stacks.sections.forms import Bucket, Endpoint, Host, KeyId, PathO
 
 
 def _https(value: str) -> str:
-    """Ignition holds secrets: it is fetched from a server that proves who it is."""
+    """Ignition contains secrets, so it must be fetched by https, from a server with a verified certificate."""
     if not is_url(value, "https"):
         raise wrong(
             "it is no https URL",
@@ -32,7 +32,7 @@ def _boot_url(value: str) -> str:
 
 
 def _authorities(value: str | None) -> str | None:
-    """What it is for, so it must be authorities."""
+    """Check that all certificates belong to certificate authorities, because they are used to verify the server."""
     if value is None:
         return None
     for certificate in certificates(value):
@@ -40,7 +40,8 @@ def _authorities(value: str | None) -> str | None:
         try:
             is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
         except x509.ExtensionNotFound:
-            is_authority = certificate.issuer == certificate.subject  # as authorities of X.509 version 1 are
+            # certificates of X.509 version 1 have no such extension
+            is_authority = certificate.issuer == certificate.subject
         if not is_authority:
             raise wrong(
                 f"the certificate of {name} is no authority's: nothing that it signed would be trusted",
@@ -55,7 +56,7 @@ _BootUrl = Annotated[str, AfterValidator(_boot_url)]
 
 
 class _Host(Section):
-    """What every artifact host has."""
+    """Settings that all artifact hosts share."""
 
     ca_bundle: _Authorities | None = Field(
         default=None,
@@ -64,8 +65,10 @@ class _Host(Section):
     )
     mirror: bool = Field(
         default=False,
-        description="kernel, initramfs, root file system and disk image of the stream are kept on the artifact host,"
-        " checked by hash, and fetched from bootBaseUrl",
+        description=(
+            "true: kernel, initramfs, root file system and disk image of the stream are copied to the artifact "
+            "host, verified by their hashes, and machines fetch them from bootBaseUrl"
+        ),
     )
 
     @property
@@ -89,14 +92,18 @@ class SshArtifacts(_Host):
     )
     matchbox: PathOnServer | None = Field(
         default=None,
-        description="the data directory (-data-path, absolute) of a matchbox on that host: it boots the servers, by"
-        " groups and profiles, in place of the tree boot/",
+        description=(
+            "the data directory (-data-path, absolute) of a matchbox on that host, which then boots the "
+            "servers by groups and profiles, instead of the directory boot/"
+        ),
     )
     base_url: _HttpsUrl | None = Field(default=None, description="the https URL under which directory is served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
-        description="the URL for what firmware fetches, where it does not trust baseUrl's authority; over plain http"
-        " nothing proves script, kernel and initramfs; not set: baseUrl",
+        description=(
+            "the URL for firmware that does not trust the certificate of baseUrl; with plain http nothing "
+            "protects script, kernel and initramfs from changes; not set: baseUrl"
+        ),
     )
 
     @field_validator("host_key")
@@ -108,7 +115,7 @@ class SshArtifacts(_Host):
 
 
 class S3Artifacts(_Host):
-    """A bucket that is readable over https by whoever knows the key of an object."""
+    """A bucket whose objects can be read over https by whoever knows their keys."""
 
     type: Literal["s3"] = "s3"
     bucket: Bucket = Field(description="the bucket")
@@ -120,6 +127,8 @@ class S3Artifacts(_Host):
     base_url: _HttpsUrl = Field(description="the https URL under which the bucket's objects are served")
     boot_base_url: _BootUrl | None = Field(
         default=None,
-        description="the URL for what firmware fetches; over plain http nothing proves script, kernel and initramfs;"
-        " not set: baseUrl",
+        description=(
+            "the URL for firmware; with plain http nothing protects script, kernel and initramfs from changes; "
+            "not set: baseUrl"
+        ),
     )

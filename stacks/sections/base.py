@@ -16,18 +16,18 @@ from pydantic_core import PydanticCustomError
 Item = TypeVar("Item")
 
 REHEARSAL = "rehearsal"
-"""Stands for a secret that a rehearsal (an offline preview) does not have; never used for a real change."""
+"""Replaces secrets that a rehearsal (an offline preview) does not have; never used in a real change."""
 
 LONGEST_TEXT = 1 << 18
-"""Characters of a text. What may be long is a pull secret, or several certificates: some ten thousand."""
+"""The largest number of characters in a text. The longest real values are pull secrets and lists of certificates."""
 LONGEST_WAIT = 30 * 24 * 3600
-"""Seconds that anything may be waited for: longer is a mistake, and much longer no number that an engine takes."""
+"""The longest timeout in seconds. A longer one is a mistake."""
 
 _SSH_KEY_TYPES = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
 
 
 class Section(BaseModel):
-    """A part of the settings: camelCase keys, nothing unknown, nothing converted."""
+    """A part of the settings: camelCase keys, no unknown keys, no conversion of values."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -41,17 +41,17 @@ class Section(BaseModel):
 
 
 def wrong(why: str, remedy: str, *, at: str = "") -> PydanticCustomError:
-    """A problem of the value being validated, or of the setting `at` below it."""
+    """An error about the value being validated, or about the setting `at` below it."""
     return PydanticCustomError("metal_ipi", "{why}", {"why": why, "remedy": remedy, "at": at})
 
 
 def revealed(value: SecretStr | None) -> str:
-    """A secret's text, for the provider that needs it; in a rehearsal the word that stands for it."""
+    """The secret's text, for the provider that needs it; the placeholder if a rehearsal has no secret."""
     return value.get_secret_value() if value is not None else REHEARSAL
 
 
 def matching(pattern: str, why: str, remedy: str) -> AfterValidator:
-    """Takes only texts that match as a whole."""
+    """A validator: the whole text must match the pattern."""
     form = re.compile(pattern)
 
     def check(value: str) -> str:
@@ -93,7 +93,7 @@ def _ipv6(value: str) -> str:
 
 
 def some(value: tuple[Item, ...]) -> tuple[Item, ...]:
-    """For lists that say nothing when they are empty."""
+    """A validator for lists that may not be empty."""
     if not value:
         raise wrong("it is empty", "give at least one, or take the setting out")
     return value
@@ -107,7 +107,7 @@ def _one_word_each(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def certificates(pem: str) -> list[x509.Certificate]:
-    """The certificates of a PEM text; raises ValueError where it has none, or none that can be read."""
+    """The certificates in a PEM text. Raises ValueError if it has none, or one cannot be parsed."""
     return x509.load_pem_x509_certificates(pem.encode())
 
 
@@ -122,7 +122,7 @@ def _pem(value: str) -> str:
 
 
 Pem = Annotated[str, AfterValidator(_pem)]
-"""Certificates, as PEM."""
+"""PEM text with certificates."""
 
 
 def _without_key(value: str) -> str:
@@ -132,10 +132,10 @@ def _without_key(value: str) -> str:
 
 
 PublicPem = Annotated[Pem, AfterValidator(_without_key)]
-"""Certificates, as PEM, that every machine is given."""
+"""PEM text with certificates, and without private keys because every machine gets it."""
 IPv4 = Annotated[str, AfterValidator(_ipv4)]
 """An IPv4 address, without prefix length."""
 IPv6 = Annotated[str, AfterValidator(_ipv6)]
 """An IPv6 address in its shortest form, without prefix length."""
 Words = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_one_word_each)]
-"""What is put on a kernel's command line: one word per item."""
+"""Words of a kernel command line: one word per item."""

@@ -27,17 +27,19 @@ class Boot(Section):
     )
     architecture: Literal["x86_64", "aarch64"] = Field(default="x86_64", description="x86_64 or aarch64")
     install: InstallToDisk | None = Field(
-        default=None, description="how machines are installed to disk; required unless diskless is true"
+        default=None, description="the installation to disk; required unless diskless is true"
     )
     diskless: bool = Field(
         default=False,
-        description="true: without install, machines run from memory and need no disk. Nodes of OpenShift need one:"
-        " only for what stands in for OpenShift",
+        description=(
+            "true: machines run from memory and need no disk; only without install, and only with the lab's "
+            "stand-in for OpenShift: real nodes need a disk"
+        ),
     )
     kernel_arguments: KernelArguments = Field(default=(), description="more kernel arguments, one per item")
     consoles: Words = Field(
         default=(),
-        description="consoles as the kernel takes them, e.g. ttyS1,115200n8; empty: the platform's own",
+        description="consoles in the kernel's format, e.g. ttyS1,115200n8; empty: the platform's default",
     )
 
     @field_validator("stream_url")

@@ -1,4 +1,4 @@
-"""Through which hub a cluster is installed by Cluster API, and how a hub is reached."""
+"""The hub on which Cluster API installs a cluster, and how a hub is reached."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ class Hub(Section):
     """How the hub is reached."""
 
     kubeconfig: SecretStr | None = Field(
-        default=None, description="the text of a kubeconfig that may make the namespace and what is in it, as a secret"
+        default=None,
+        description=(
+            "the text of a kubeconfig, as a secret; its account must be allowed to create the namespace and "
+            "everything in it"
+        ),
     )
 
 
 class ClusterApi(Section):
-    """A cluster that Cluster API installs, on a hub which has its core controllers and our providers."""
+    """A cluster that Cluster API installs, on a hub with its core controllers and our providers."""
 
     hub: Hub = Field(default_factory=Hub, description="how the hub is reached")
     namespace: Namespace | None = Field(

@@ -1,4 +1,4 @@
-"""What is installed when the cluster is complete: operators, and what they are told to do."""
+"""What is added when the cluster is complete: operators and their custom resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metal_ipi.stacks.sections.image_registry import ImageRegistry, ObjectName
 from metal_ipi.stacks.sections.service_addresses import OPENSHIFT_CATALOG
 
 WAIT_FOR = r"condition=[A-Za-z0-9./-]+(=\w+)?|jsonpath=\{(\.[A-Za-z0-9_-]+)+\}(=.+)?"
-"""What `pulumi.com/waitFor` takes of pulumi-kubernetes (Resource annotations), one at a time."""
+"""A condition in the syntax of pulumi-kubernetes' annotation `pulumi.com/waitFor`; only one condition."""
 
 _Package = Annotated[
     str,
@@ -50,14 +50,18 @@ Role = Literal["control-plane", "worker"]
 
 
 class OperatorObject(Section):
-    """Custom resources that an operator is given: those of a file, or one that stands here."""
+    """Custom resources for an operator: those in a file, or one that is written here."""
 
     file: PathHere | None = Field(default=None, description="a YAML file with one or more, relative to the project")
-    manifest: dict[str, Any] | None = Field(default=None, description="one, as it would stand in a file; no secrets")
+    manifest: dict[str, Any] | None = Field(
+        default=None, description="a single object, as it would be in a file; no secrets"
+    )
     wait_for: _WaitFor | None = Field(
         default=None,
-        description="what each of them is waited for: condition=<type>, or jsonpath={.status.<field>}=<value>; not"
-        " set: it is only applied",
+        description=(
+            "what to wait for after each object: condition=<type>, or jsonpath={.status.<field>}=<value>; not "
+            "set: nothing"
+        ),
     )
 
     @model_validator(mode="after")
@@ -68,15 +72,15 @@ class OperatorObject(Section):
 
 
 class Operator(Section):
-    """An operator of the Operator Lifecycle Manager, and the objects that it is given."""
+    """An operator of the Operator Lifecycle Manager, and its custom resources."""
 
     package: _Package = Field(description="its package in the catalogue, e.g. kubernetes-nmstate-operator")
-    namespace: ObjectName = Field(description="the namespace that is made for it, and for no other")
-    channel: _Channel | None = Field(default=None, description="where updates come from; not set: the package's own")
+    namespace: ObjectName = Field(description="the namespace that is created for it, and only for it")
+    channel: _Channel | None = Field(default=None, description="the update channel; not set: the package's default")
     catalog: _Package | None = Field(default=None, description="the catalogue; not set: as in dayTwo.catalog")
     catalog_namespace: ObjectName = Field(default="openshift-marketplace", description="the catalogue's namespace")
     starting_csv: _Csv | None = Field(
-        default=None, description="the version to begin with, by its name; not set: the channel's latest"
+        default=None, description="the name of the first version to install; not set: the channel's latest"
     )
     approval: Literal["automatic", "manual"] = Field(
         default="automatic", description="manual: somebody approves each installation and each update; `up` waits"
@@ -85,10 +89,10 @@ class Operator(Section):
         default=False, description="true: pods of the namespace may use the host's network and files"
     )
     watches: Literal["own-namespace", "all-namespaces"] = Field(
-        default="own-namespace", description="where it looks for its objects, of what its version can do"
+        default="own-namespace", description="the namespaces that it watches; its version must support that"
     )
     objects: tuple[OperatorObject, ...] = Field(
-        default=(), strict=False, max_length=50, description="its objects, in the order in which they are made"
+        default=(), strict=False, max_length=50, description="its objects, in the order in which they are created"
     )
 
     @model_validator(mode="after")
@@ -103,16 +107,16 @@ class Operator(Section):
 
 
 class ThinPool(Section):
-    """How much of a disk is used, and how much more than there is may be promised."""
+    """How much of the disks is used for volumes, and how far volumes may be overprovisioned."""
 
-    size_percent: int = Field(default=90, ge=10, le=90, description="percent of the disks that volumes are made of")
+    size_percent: int = Field(default=90, ge=10, le=90, description="percent of the disks that is used for volumes")
     overprovision_ratio: int = Field(
-        default=10, ge=2, le=100, description="how many times what there is may be promised to volumes"
+        default=10, ge=2, le=100, description="how many times the available space may be promised to volumes"
     )
 
 
 class LvmStorage(Section):
-    """LVM Storage: volumes of disks that the nodes have, and a storage class for them."""
+    """LVM Storage: volumes on the nodes' own disks, and a storage class for them."""
 
     channel: _Channel | None = Field(default=None, description="not set: stable-<major.minor> of openshiftVersion")
     device_class: Annotated[ObjectName, Field(max_length=58)] = Field(
@@ -121,14 +125,14 @@ class LvmStorage(Section):
     disks: tuple[StableDevice, ...] = Field(
         strict=False,
         max_length=50,
-        description="the disks, as each of these nodes has them: stable paths, at least one",
+        description="stable paths of the disks, at least one, which must exist on each of these nodes",
     )
     role: Role | None = Field(default=None, description="the nodes that have them; not set: all")
     wipe: bool = Field(
-        default=False, description="true: what is on these disks is destroyed; false: they must be empty"
+        default=False, description="true: the content of these disks is destroyed; false: they must be empty"
     )
-    filesystem: Literal["xfs", "ext4"] = Field(default="xfs", description="of volumes: xfs or ext4")
-    thin_pool: ThinPool = Field(default_factory=ThinPool, description="how far disks are used")
+    filesystem: Literal["xfs", "ext4"] = Field(default="xfs", description="the file system of volumes: xfs or ext4")
+    thin_pool: ThinPool = Field(default_factory=ThinPool, description="how much of the disks is used")
 
     @model_validator(mode="after")
     def _some(self) -> LvmStorage:
@@ -140,17 +144,17 @@ class LvmStorage(Section):
 
     @property
     def storage_class(self) -> str:
-        """What its storage class is called."""
+        """The name of its storage class."""
         return f"lvms-{self.device_class}"
 
 
 class NetworkPolicy(Section):
-    """Networks of nodes that run, as NMState."""
+    """A network configuration (NMState) for running nodes."""
 
     name: ObjectName = Field(description="its name")
     role: Role | None = Field(default=None, description="the nodes that it is for; not set: all")
     max_unavailable: int = Field(default=1, ge=1, le=1000, description="how many nodes are changed at the same time")
-    desired_state: dict[str, Any] = Field(description="what the nodes' networks are to be; the operator checks it")
+    desired_state: dict[str, Any] = Field(description="the desired network state; the operator checks it")
 
     @model_validator(mode="after")
     def _state(self) -> NetworkPolicy:
@@ -165,11 +169,11 @@ class NetworkPolicy(Section):
 
 
 class NmState(Section):
-    """The NMState operator, which changes networks of nodes that run."""
+    """The NMState operator, which changes networks of running nodes."""
 
-    channel: _Channel = Field(default="stable", description="where updates come from")
+    channel: _Channel = Field(default="stable", description="the update channel")
     policies: tuple[NetworkPolicy, ...] = Field(
-        default=(), strict=False, max_length=100, description="what is changed on which nodes"
+        default=(), strict=False, max_length=100, description="the changes, and their nodes"
     )
 
     @model_validator(mode="after")
@@ -181,33 +185,39 @@ class NmState(Section):
 
 
 class NodeHealthCheck(Section):
-    """Nodes that do not answer any more are restarted by their machines' own BMCs, and their pods start elsewhere."""
+    """Nodes that no longer respond are restarted over their BMCs, and their pods start elsewhere."""
 
-    channel: _Channel = Field(default="stable", description="where updates of both operators come from")
-    role: Role = Field(default="worker", description="the nodes that are looked after")
+    channel: _Channel = Field(default="stable", description="the update channel of both operators")
+    role: Role = Field(default="worker", description="the role of the nodes that are watched")
     unhealthy_after: int = Field(
         default=300, ge=30, le=24 * 3600, description="seconds for which a node must be NotReady or Unknown"
     )
     min_healthy_percent: int = Field(
-        default=51, ge=1, le=100, description="percent of these nodes that must be healthy, or nothing is restarted"
+        default=51,
+        ge=1,
+        le=100,
+        description="percent of these nodes that must be healthy; otherwise nothing is restarted",
     )
     verify_certificates: bool = Field(
         default=True,
-        description="false: the fence agent takes any certificate of a BMC. It knows public authorities only",
+        description=(
+            "false: the fence agent accepts any certificate of a BMC. true: only certificates of public "
+            "authorities, as it knows no others"
+        ),
     )
 
 
 class DayTwo(Section):
-    """What is installed when the cluster is complete."""
+    """What is added when the cluster is complete."""
 
     catalog: _Package = Field(
         default=OPENSHIFT_CATALOG,
         description="the catalogue of operators: redhat-operators on OpenShift, community-operators on OKD",
     )
     lvm_storage: LvmStorage | None = Field(default=None, description="volumes of the nodes' own disks")
-    nm_state: NmState | None = Field(default=None, description="networks of nodes that run")
-    node_health_check: NodeHealthCheck | None = Field(default=None, description="restart of nodes that hang")
+    nm_state: NmState | None = Field(default=None, description="changes to the networks of running nodes")
+    node_health_check: NodeHealthCheck | None = Field(default=None, description="automatic restart of nodes that hang")
     operators: tuple[Operator, ...] = Field(default=(), strict=False, max_length=50, description="any other operators")
     registry: ImageRegistry | None = Field(
-        default=None, description="the cluster's own image registry; not set: it is left as it is"
+        default=None, description="the cluster's own image registry; not set: it is not changed"
     )

@@ -1,4 +1,4 @@
-"""Which disk a machine is installed to, by rule: Metal3's root device hints, names by id, the smallest."""
+"""Rules for the disk to which a machine is installed: Metal3's root device hints, names by id, the smallest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from metal_ipi.stacks.sections.base import Section, matching, wrong
 
 _LARGEST = 10_000_000
-"""GiB: ten thousand times a large disk of today."""
+"""The largest size in GiB; ten thousand times a large disk of today."""
 _KERNEL_NAME = re.compile(r"/dev/(sd[a-z]+|vd[a-z]+|hd[a-z]+|nvme\d+n\d+)")
 
 
@@ -54,7 +54,7 @@ _Hctl = Annotated[
 
 
 class DeviceRule(Section):
-    """What a disk must be; of several rules all are to be met. One disk must be left, or nothing is written.
+    """Conditions for a disk; it must meet all that are set. Exactly one disk must match, or nothing is written.
 
     Source: metal3-io/baremetal-operator, docs of RootDeviceHints; lsblk(8) shows every value.
     """
@@ -91,26 +91,28 @@ class DeviceRule(Section):
 
     @property
     def rules(self) -> dict[str, str | int | bool]:
-        """What was set, by its name in the configuration."""
+        """The conditions that are set, by their names in the configuration."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
 class InstallToDisk(Section):
     """How machines are installed to disk."""
 
-    device: DeviceRule = Field(description="which disk to install to; one must match")
+    device: DeviceRule = Field(description="the rule for the disk to install to; a disk must match")
     wipe_disks: tuple[DeviceRule, ...] = Field(
         default=(),
         strict=False,
-        description="other disks that are emptied, by the same rules; disks that are not listed are never written",
+        description="rules for other disks to empty; disks that match no rule are never written",
     )
     image: Literal["live", "stream"] = Field(
         default="live",
-        description="live: the image that the live system carries; stream: the disk image that the stream names",
+        description=(
+            "the source of the disk image: live: the live system contains it; stream: the URL in the stream metadata"
+        ),
     )
     valid_hours: int = Field(
         default=24,
         ge=1,
         le=720,
-        description="so many hours after an installer was published, or started by kexec, it does nothing any more",
+        description="how many hours after its publication, or its start by kexec, an installer refuses to work",
     )

@@ -1,4 +1,4 @@
-"""Where the cluster's names are kept."""
+"""Where the cluster's DNS names are kept."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _reverse_zones(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def reverse_zone(value: str) -> str:
-    """The zone's name, of a name or of a network whose prefix ends where a label does."""
+    """The name of a reverse zone, from its name or from a network whose prefix ends at a label of the reverse name."""
     if _REVERSE.fullmatch(value):
         return value
     try:
@@ -80,23 +80,26 @@ class Tsig(Section):
 
 
 class _Kept(Section):
-    """What all services that keep a zone share."""
+    """What all DNS services that we write to share."""
 
-    zone: Zone | None = Field(default=None, description="the zone the records stand in; not set: baseDomain")
+    zone: Zone | None = Field(default=None, description="the zone of the records; not set: baseDomain")
     reverse_zones: ReverseZones = Field(
         default=(),
         strict=False,
-        description="reverse zones of ours, by name or as networks (198.51.100.0/24): they get PTR records",
+        description="reverse zones in which PTR records are written, by name or as networks (198.51.100.0/24)",
     )
     propagation: Literal["authoritative", "service"] = Field(
         default="authoritative",
-        description="authoritative (every name server of the zone is waited for) or service (only the service itself)",
+        description=(
+            "when a change counts as visible: authoritative (all name servers of the zone have it) or service "
+            "(the service reports it)"
+        ),
     )
     propagation_timeout: int = Field(default=60, ge=1, le=86400, description="seconds until a change must be visible")
 
 
 class _Updates(_Kept):
-    """A DNS server that takes dynamic updates (RFC 2136)."""
+    """A DNS server that accepts dynamic updates (RFC 2136)."""
 
     server: str | None = Field(default=None, description="the address of the primary server of the zone")
     port: int = Field(default=53, ge=1, le=65535, description="the server's port")
@@ -110,15 +113,15 @@ class _Updates(_Kept):
 
 
 class Rfc2136(_Updates):
-    """A DNS server that takes dynamic updates (RFC 2136): BIND, Knot, PowerDNS, Windows..."""
+    """A DNS server that accepts dynamic updates (RFC 2136): BIND, Knot, PowerDNS, Windows..."""
 
     type: Literal["rfc2136"] = "rfc2136"
 
 
 class Delegate(_Updates):
-    """Such a server for a zone of its own, whose NS records somebody sets by hand in the parent zone.
+    """A DNS server with dynamic updates for a delegated zone; you set the zone's NS records in the parent zone by hand.
 
-    They are printed when they are missing, and waited for on each of the parent's name servers.
+    Missing NS records are printed, and waited for on each of the parent zone's name servers.
     """
 
     type: Literal["delegate"] = "delegate"
@@ -138,7 +141,7 @@ class Delegate(_Updates):
 
 
 class Route53(_Kept):
-    """A hosted zone of AWS. Its own servers are always waited for: Route 53 tells when all of them have a change."""
+    """A hosted zone of AWS. Each change is always waited for: Route 53 reports when all of its servers have it."""
 
     type: Literal["route53"] = "route53"
     zone_id: str | None = Field(default=None, description="the hosted zone's id, where several have the zone's name")
@@ -157,7 +160,7 @@ class Route53(_Kept):
 
 
 class Cloudflare(_Kept):
-    """A zone at Cloudflare. Records are not proxied: the API is no website."""
+    """A zone at Cloudflare. Records are not proxied, because the API is not a website."""
 
     type: Literal["cloudflare"] = "cloudflare"
     auth_token: SecretStr | None = Field(
@@ -171,12 +174,12 @@ class Cloudflare(_Kept):
 
 
 class LexiconOptions(Section):
-    """Options of a service, named as dns-lexicon names them (auth_token, auth_username...); every value a secret."""
+    """Options of a service, with dns-lexicon's names (auth_token, auth_username...); every value is a secret."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="allow", frozen=True, hide_input_in_errors=True, strict=True
     )
-    # The way in which pydantic takes the type of what is not declared.
+    # This is how pydantic is given the type of undeclared fields.
     __pydantic_extra__: dict[str, SecretStr] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
@@ -217,30 +220,30 @@ class Lexicon(_Kept):
 
 
 class NoDns(Section):
-    """Nobody of ours keeps the names; whoever does sets them by hand, and the gates wait for them.
+    """This program writes no DNS records: you set them by hand, and the gates wait for them.
 
-    What must be there: A records of `api` and `api-int` (the control plane's addresses, and the bootstrap machine's
-    until it is removed; or the API's own address), of `*.apps`, and of every node; AAAA records with dual stack.
-    They are printed as soon as the addresses are known. The machines and whoever runs this must resolve them.
+    Needed are A records of `api` and `api-int` (the control plane's addresses, and the bootstrap machine's until it is
+    removed; or the API's own address), of `*.apps`, and of every node; AAAA records with dual stack. They are printed
+    as soon as the addresses are known. The machines, and the host where `up` runs, must be able to resolve them.
     """
 
     type: Literal["none"] = "none"
 
     @property
     def ttl(self) -> int:
-        """Nothing is withdrawn, so nobody waits for resolvers to forget it."""
+        """0: no record is withdrawn, so there is no time to live to wait for."""
         return 0
 
     @property
     def zone(self) -> None:
-        """There is no zone of ours."""
+        """None: we manage no zone."""
         return
 
     @property
     def reverse_zones(self) -> tuple[str, ...]:
-        """Nor a reverse one."""
+        """Empty: we manage no reverse zone."""
         return ()
 
 
 _OWN_KIND = {"ddns": "rfc2136", "route53": "route53", "cloudflare": "cloudflare"}
-_NOT_OFFERED = {"localzone"}  # it edits a file of this computer
+_NOT_OFFERED = {"localzone"}  # it edits a local file

@@ -1,7 +1,7 @@
-"""The forms of texts that end up in a shell, an SSH target, a path, a URL or an iPXE script.
+"""Validation of texts that end up in a shell, an SSH target, a path, a URL or an iPXE script.
 
-Each says what it takes; nothing else reaches a provider. They are narrower than the standards where a character would
-mean something on the way: iPXE expands `${...}` and ends a command at `&&`, shells know many more.
+Everything else is refused before it reaches a provider. The rules are stricter than the standards for characters that a
+program on the way would interpret: iPXE expands `${...}` and ends a command at `&&`, and shells interpret many more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import AfterValidator
 from metal_ipi.stacks.sections.base import matching, wrong
 
 PROJECT = Path(__file__).resolve().parents[2]
-"""Where relative paths among the settings begin."""
+"""The directory to which relative paths in the settings refer."""
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rf"(?=.{{1,253}}$){_NAME}(\.{_NAME})*\.?")
@@ -27,11 +27,11 @@ _LONGEST_PATH = 1024
 
 
 def is_host(value: str) -> bool:
-    """Whether it is a host's name or an IP address."""
+    """Whether it is a host name or an IP address."""
     try:
         ipaddress.ip_address(value)
     except ValueError:
-        # A name whose last label is a number would be taken for an address.
+        # A name whose last label is a number would be read as an address.
         return bool(_HOST.fullmatch(value)) and not value.rstrip(".").rpartition(".")[2].isdigit()
     return "%" not in value
 
@@ -83,8 +83,8 @@ def _prefix(value: str) -> str:
 
 
 def is_url(value: str, *schemes: str) -> bool:
-    """Whether it is a URL of one of these schemes: host, port and path, with nothing that iPXE or a shell would read
-    otherwise; no account, no query and no fragment, for names of files are put behind it."""
+    """Whether it is a URL of one of these schemes with only host, port and path, in characters that iPXE and shells do
+    not interpret. No user name, query or fragment, because file names are appended to it."""
     found = re.fullmatch(rf"({'|'.join(schemes)})://{_REMOTE_URL}", value)
     return found is not None and is_host(found["host"].strip("[]")) and not _climbs(found["path"] or "")
 
@@ -127,9 +127,9 @@ Release = Annotated[
         "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5",
     ),
 ]
-"""Of OpenShift or OKD."""
+"""A release of OpenShift or OKD."""
 Host = Annotated[str, AfterValidator(_host)]
-"""A host's name or an IP address: the target of a connection."""
+"""The target of a connection: a host name or an IP address."""
 User = Annotated[
     str,
     matching(
@@ -138,15 +138,15 @@ User = Annotated[
         "use up to 32 of a-z, A-Z, 0-9, '_', '.' and '-', beginning with a letter or '_'",
     ),
 ]
-"""Whom to log in as."""
+"""The user of a login."""
 PathOnServer = Annotated[str, AfterValidator(_on_a_server)]
 """An absolute path on another system."""
 PathHere = Annotated[str, AfterValidator(_here)]
-"""A path, or the name of a program, where `up` runs."""
+"""A path, or the name of a program, on the host where `up` runs."""
 Plan = Annotated[str, matching(r"[a-z0-9][a-z0-9._-]{0,62}", "it is no plan", "give its slug, e.g. c3.small.x86")]
 Metro = Annotated[str, matching(r"[a-z]{2,8}", "it is no metro's code", "give the code, e.g. da")]
 Title = Annotated[str, AfterValidator(_title)]
-"""What people call something."""
+"""A name for people."""
 Zone = Annotated[
     str,
     matching(
@@ -156,7 +156,7 @@ Zone = Annotated[
     ),
 ]
 KeyName = Annotated[str, AfterValidator(_key_name)]
-"""Of a TSIG key."""
+"""The name of a TSIG key."""
 Bucket = Annotated[
     str,
     matching(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "it is no bucket's name", "use up to 63 of a-z, 0-9, '.' and '-'"),
@@ -173,7 +173,7 @@ KeyId = Annotated[
         "copy it as it was given to you, without spaces",
     ),
 ]
-"""Of an access key."""
+"""The id of an access key."""
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
 """The URL of a service."""
 Interface = Annotated[

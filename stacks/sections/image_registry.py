@@ -20,13 +20,13 @@ ObjectName = Annotated[
 
 
 class _Registry(Section):
-    """What all kinds have in common."""
+    """What the kinds of storage share."""
 
     replicas: int = Field(default=1, ge=1, le=10, description="how many pods serve it")
 
 
 class ClaimRegistry(_Registry):
-    """A volume that a storage class of the cluster gives."""
+    """A volume from a storage class of the cluster."""
 
     type: Literal["claim"] = "claim"
     storage_class: ObjectName | None = Field(
@@ -34,32 +34,34 @@ class ClaimRegistry(_Registry):
     )
     size: int = Field(default=100, ge=1, le=1_000_000, description="how large the volume is, GiB")
     access: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
-        default="ReadWriteOnce", description="ReadWriteOnce: one pod, replaced by taking it away first; ReadWriteMany"
+        default="ReadWriteOnce",
+        description="ReadWriteOnce: only one pod, which is stopped before its replacement starts; or ReadWriteMany",
     )
 
 
 class S3Registry(_Registry):
-    """A bucket of an object store that speaks S3's protocol."""
+    """A bucket of an object store with the S3 protocol."""
 
     type: Literal["s3"] = "s3"
     bucket: Bucket = Field(description="the bucket, which is there already")
-    region: Region = Field(default="us-east-1", description="its region; stores of your own take any")
+    region: Region = Field(default="us-east-1", description="its region; most object stores other than AWS accept any")
     endpoint: Endpoint | None = Field(default=None, description="the store's URL; not set: AWS")
     path_style: bool = Field(
-        default=False, description="true: the bucket stands in the URL's path, as most stores of your own want it"
+        default=False,
+        description="true: the bucket is in the path of the URL, as most object stores other than AWS need it",
     )
     access_key_id: KeyId | None = Field(default=None, description="the id of the access key")
     secret_access_key: SecretStr | None = Field(default=None, description="the access key, as a secret")
 
 
 class EmptyDirRegistry(Section):
-    """Files of the registry's pod: TEMPORARY, all images are gone with the pod."""
+    """Files in the registry's pod: TEMPORARY, all images are lost with the pod."""
 
     type: Literal["empty-dir"] = "empty-dir"
 
 
 class NoRegistry(Section):
-    """No registry runs. OpenShift's own default where the platform brings no storage."""
+    """No registry runs. This is OpenShift's default on platforms without storage."""
 
     type: Literal["removed"] = "removed"
 

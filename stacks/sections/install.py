@@ -1,4 +1,4 @@
-"""How the cluster is installed, who may log in, how long is waited."""
+"""How the cluster is installed, SSH keys for logins, and timeouts of gates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from metal_ipi.stacks.sections.forms import PathHere
 
 
 def _opens_registries(document: Any) -> bool:
-    """As the installer looks at it: openshift/installer, pkg/validate/validate.go, ImagePullSecret."""
+    """Whether the installer accepts it as a pull secret: openshift/installer, pkg/validate/validate.go,
+    ImagePullSecret."""
     auths: Any = document.get("auths") if isinstance(document, dict) else None
     if not isinstance(auths, dict) or not auths:
         return False
@@ -55,15 +56,19 @@ class Install(Section):
     )
     release_image: ReleaseImage | None = Field(
         default=None,
-        description="the release image, by digest, where it is not the one that the installer names; mirrors are asked"
-        " for it as for any other",
+        description=(
+            "the release image, by digest, if it is not the one that the installer names; it is pulled from "
+            "mirrors like any other image"
+        ),
     )
     manifests: tuple[PathHere, ...] = Field(
         default=(),
         strict=False,
         max_length=20,
-        description="directories with manifests that the installer takes in beside its own, relative to the project:"
-        " YAML, JSON or Butane",
+        description=(
+            "directories with manifests (YAML, JSON or Butane) that the installer adds to its own, relative to "
+            "the project"
+        ),
     )
     butane: PathHere = Field(
         default="butane", description="the program that translates Butane, on PATH or an absolute path"
@@ -71,26 +76,33 @@ class Install(Section):
     other_kinds: tuple[OtherKind, ...] = Field(
         default=(),
         strict=False,
-        description="kinds of objects, `group/version/Kind`, that manifests may have although they are neither"
-        " Kubernetes' nor OpenShift's: an operator of the cluster brings them",
+        description=(
+            "kinds of objects, `group/version/Kind`, that are allowed in manifests although they are neither "
+            "Kubernetes' nor OpenShift's, because an operator of the cluster defines them"
+        ),
     )
     fips: bool = Field(
         default=False,
-        description="the cluster's machines run in FIPS mode; wants a FIPS-capable installer on a system in FIPS mode",
+        description=(
+            "true: the cluster's machines run in FIPS mode; needs a FIPS-capable installer on a computer in FIPS mode"
+        ),
     )
     discard: Annotated[str, Field(pattern=r"^assets-[0-9a-f]{8}$")] | None = Field(
         default=None,
-        description="the word that confirms that an unfinished installation has not formed a cluster, when neither its"
-        " API nor its bootstrap machine can be asked; `up` tells it, and it is good for that installation only",
+        description=(
+            "your confirmation that an unfinished installation has not formed a cluster, if neither its API "
+            "nor its bootstrap machine answers; `up` prints the word to set, which is valid for that "
+            "installation only"
+        ),
     )
     work_directory: PathHere = Field(
-        default=".state/install", description="where the installer works for a moment; mode 0700"
+        default=".state/install", description="a temporary directory for the installer; mode 0700"
     )
-    log_directory: PathHere = Field(default=".state/logs", description="where logs of failed gates are gathered")
+    log_directory: PathHere = Field(default=".state/logs", description="the directory for logs of failed gates")
 
     @property
     def key_type(self) -> KeyType:
-        """What SSH keys of ours are: OpenSSH in FIPS mode takes no ed25519, neither of hosts nor of users."""
+        """The type of our SSH keys: OpenSSH in FIPS mode accepts ed25519 neither for hosts nor for users."""
         return "ecdsa" if self.fips else "ed25519"
 
     @field_validator("pull_secret")
@@ -111,7 +123,7 @@ class Install(Section):
 
 
 class Ssh(Section):
-    """Who may log in to the nodes."""
+    """SSH keys of people who may log in to the nodes."""
 
     authorized_keys: tuple[str, ...] = Field(
         default=(), strict=False, description="public keys of people, one per item"
@@ -132,15 +144,18 @@ class Timeouts(Section):
     """How long each gate waits before it fails, in seconds."""
 
     machines_active: int = Field(
-        default=1800, ge=1, le=LONGEST_WAIT, description="machine ordered until the platform calls it active"
+        default=1800,
+        ge=1,
+        le=LONGEST_WAIT,
+        description="from the order of a machine until the platform reports it as active",
     )
     machines_reachable: int = Field(
-        default=1800, ge=1, le=LONGEST_WAIT, description="machine active until it answers SSH, past its first boot"
+        default=1800, ge=1, le=LONGEST_WAIT, description="from there until it answers SSH after its first boot"
     )
     api_answers: int = Field(default=1800, ge=1, le=LONGEST_WAIT, description="until the API answers on its address")
     bootstrap_complete: int = Field(default=3600, ge=1, le=LONGEST_WAIT, description="until bootstrap is complete")
     nodes_ready: int = Field(
-        default=2400, ge=1, le=LONGEST_WAIT, description="bootstrap complete until all nodes are Ready"
+        default=2400, ge=1, le=LONGEST_WAIT, description="from the end of bootstrap until all nodes are Ready"
     )
     install_complete: int = Field(
         default=4200, ge=1, le=LONGEST_WAIT, description="until the cluster version is available"
@@ -149,10 +164,10 @@ class Timeouts(Section):
         default=1800,
         ge=1,
         le=LONGEST_WAIT,
-        description="until an operator of dayTwo is installed, and again until an object of it is ready",
+        description="until an operator of dayTwo is installed, and the same time until each of its objects is ready",
     )
     stable: int = Field(
-        default=30, ge=1, le=LONGEST_WAIT, description="how long the cluster version must stay available then"
+        default=30, ge=1, le=LONGEST_WAIT, description="how long the cluster version must then stay available"
     )
 
 

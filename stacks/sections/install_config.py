@@ -1,7 +1,7 @@
-"""What of install-config.yaml is a site's to say, under the installer's own names.
+"""Fields of install-config.yaml that a site can set, under the installer's own names.
 
 Rules: openshift/installer, pkg/types/validation/installconfig.go and pkg/validate/validate.go. What the installer would
-refuse is refused here, with all else that is wrong, before it is asked.
+refuse is refused here first, together with all other problems.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from metal_ipi.stacks.sections.forms import is_host
 from metal_ipi.stacks.sections.networking import Networking
 
 _ACCOUNT = re.compile(r"([A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*")
-"""What Go takes before the @ of a URL (net/url, validUserinfo)."""
+"""What Go accepts before the @ of a URL (net/url, validUserinfo)."""
 _REPOSITORY = re.compile(r"(?=.{1,255}$)(?P<host>[A-Za-z0-9.-]+(:[0-9]{1,5})?)(/[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*)*")
 _CAPABILITY = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 _SET = re.compile(r"None|vCurrent|v4\.(1[1-9]|[2-9][0-9])")
 _OPTIONAL_SINCE = dict(ImageRegistry=14, OperatorLifecycleManager=15, CloudCredential=15, CloudControllerManager=16)
-"""The first 4.x that can leave a part out. Sets of earlier releases do not have it. Parts that are not named here are
-in all sets but None (openshift/api, config/v1/types_cluster_version.go)."""
+"""The first 4.x in which a capability is optional; the capability sets of earlier releases do not include it.
+Capabilities that are not listed here are in all sets except None (openshift/api, config/v1/types_cluster_version.go).
+"""
 
 
 def _repository(value: str) -> str:
@@ -40,14 +41,14 @@ def _repository(value: str) -> str:
 
 
 Repository = Annotated[str, AfterValidator(_repository)]
-"""Of container images: `host[:port][/path]`."""
+"""A repository of container images: `host[:port][/path]`."""
 
 
 Gate = Annotated[
     str,
     matching(r"[A-Za-z][A-Za-z0-9]*=(true|false)", "it is no gate", "give <name>=true or <name>=false"),
 ]
-"""A single feature, on or off."""
+"""A feature gate, switched on or off."""
 
 
 def _proxy_of(*schemes: str) -> AfterValidator:
@@ -75,18 +76,20 @@ def _proxy_of(*schemes: str) -> AfterValidator:
 
 
 class Proxy(Section):
-    """The proxy that the cluster's nodes reach the outside by."""
+    """The proxy through which the cluster's nodes reach other networks."""
 
     http_proxy: Annotated[SecretStr, _proxy_of("http")] | None = Field(
-        default=None, description="for HTTP, a URL; a secret if an account stands in it"
+        default=None, description="the URL of the proxy for HTTP; a secret if it contains an account"
     )
     https_proxy: Annotated[SecretStr, _proxy_of("http", "https")] | None = Field(
-        default=None, description="for HTTPS, a URL; a secret if an account stands in it"
+        default=None, description="the URL of the proxy for HTTPS; a secret if it contains an account"
     )
     no_proxy: str | None = Field(
         default=None,
-        description="what is reached without it, with commas: domains, addresses, networks; the installer adds the"
-        " cluster's own",
+        description=(
+            "domains, addresses and networks that are reached without the proxy, separated by commas; the "
+            "installer adds the cluster's own"
+        ),
     )
 
     @field_validator("no_proxy")
@@ -114,22 +117,22 @@ class Proxy(Section):
 
 
 class ImageDigestSource(Section):
-    """Where else images are that are named by digest."""
+    """Mirrors of images that are referred to by digest."""
 
-    source: Repository = Field(description="the repository that images are named in, without tag and digest")
+    source: Repository = Field(description="the repository in the images' names, without tag and digest")
     mirrors: Annotated[tuple[Repository, ...], AfterValidator(some)] = Field(
-        strict=False, description="repositories that have the same images; asked in this order"
+        strict=False, description="repositories with the same images, in the order in which they are tried"
     )
 
 
 class Capabilities(Section):
-    """Which of OpenShift's optional parts are installed."""
+    """OpenShift's optional capabilities that are installed."""
 
     baseline_capability_set: str = Field(
-        default="vCurrent", description="a set of them: None, vCurrent, or that of a release, e.g. v4.18"
+        default="vCurrent", description="a set of capabilities: None, vCurrent, or that of a release, e.g. v4.18"
     )
     additional_enabled_capabilities: tuple[str, ...] = Field(
-        default=(), strict=False, description="single ones besides, e.g. NodeTuning"
+        default=(), strict=False, description="further single capabilities, e.g. NodeTuning"
     )
 
     @field_validator("baseline_capability_set")
@@ -148,7 +151,7 @@ class Capabilities(Section):
         return value
 
     def lacks(self, name: str, *, minor: int) -> bool:
-        """Whether a cluster of release 4.`minor` is made without a part."""
+        """Whether a cluster of release 4.`minor` is installed without a capability."""
         found = self.baseline_capability_set
         if name in self.additional_enabled_capabilities or found == "vCurrent":
             return False
@@ -156,20 +159,22 @@ class Capabilities(Section):
 
 
 class External(Section):
-    """A platform that OpenShift does not know: one with a cloud controller of its own."""
+    """A platform that OpenShift does not know, with a cloud controller manager of its own."""
 
     platform_name: Annotated[
         str, matching(r"[!-~]([ -~]{0,61}[!-~])?", "it is no name", "give up to 63 characters of ASCII")
-    ] = Field(default="Unknown", description="what the cluster calls it; nothing depends on it")
+    ] = Field(default="Unknown", description="its name in the cluster; nothing depends on it")
     cloud_controller_manager: Literal["", "External"] = Field(
         default="",
-        description="External: each node is tainted until a cloud controller manager knows it, which install.manifests"
-        " bring",
+        description=(
+            "External: each node is tainted until a cloud controller manager has initialized it; that must be "
+            "in install.manifests"
+        ),
     )
 
 
 class ClusterPlatform(Section):
-    """What OpenShift takes its platform for, where that is not none or baremetal."""
+    """OpenShift's platform, if it is neither none nor baremetal."""
 
     external: External = Field(description="a platform that OpenShift does not know")
 
@@ -177,20 +182,21 @@ class ClusterPlatform(Section):
 class InstallConfig(Section):
     """Fields of install-config.yaml."""
 
-    networking: Networking = Field(default_factory=Networking, description="networks inside of the cluster")
+    networking: Networking = Field(default_factory=Networking, description="networks inside the cluster")
     proxy: Proxy | None = Field(default=None, description="not set: the nodes use no proxy")
     additional_trust_bundle: PublicPem | None = Field(
-        default=None, description="certificates (PEM) that the nodes trust: of a mirror registry, of a proxy"
+        default=None, description="certificates (PEM) that the nodes trust, e.g. of a mirror registry or a proxy"
     )
     additional_trust_bundle_policy: Literal["Proxyonly", "Always"] | None = Field(
-        default=None, description="when they are trusted: Proxyonly, with a proxy only; Always. Not set: Proxyonly"
+        default=None, description="when they are trusted: Proxyonly (only with a proxy) or Always; not set: Proxyonly"
     )
     image_digest_sources: tuple[ImageDigestSource, ...] = Field(
         default=(), strict=False, description="mirrors of image repositories"
     )
     capabilities: Capabilities | None = Field(default=None, description="not set: all that the release has")
     feature_set: Literal["TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade"] | None = Field(
-        default=None, description="features that are not for everybody; such a cluster cannot be upgraded"
+        default=None,
+        description="a set of features that are not ready for production; such a cluster cannot be upgraded",
     )
     feature_gates: tuple[Gate, ...] = Field(
         default=(), strict=False, description="single ones, `<name>=true` or `=false`, with featureSet CustomNoUpgrade"
@@ -199,32 +205,32 @@ class InstallConfig(Section):
         default=None, description="not set: none, or baremetal where that keeps addresses (apiAddress.type platform)"
     )
     cpu_partitioning_mode: Literal["None", "AllNodes"] | None = Field(
-        default=None, description="AllNodes: nodes can have processors of their own for OpenShift's work"
+        default=None, description="AllNodes: nodes can reserve processors for OpenShift's own processes"
     )
     other: dict[str, Any] = Field(
         default_factory=dict,
-        description="any other field of install-config.yaml, as the installer has it; the installer alone checks it",
+        description="any other field of install-config.yaml; only the installer checks it",
     )
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields, as the installer has them; secret."""
+        """The fields, as in install-config.yaml; secret."""
         given = self.model_dump(by_alias=True, exclude_none=True, exclude={"other", "platform"})
         return {**{name: _plain(value) for name, value in given.items() if value != ()}, **self.other}
 
     @property
     def rendered_platform(self) -> dict[str, Any] | None:
-        """The field `platform`, as the installer has it; None where other settings say it."""
+        """The field `platform`, as in install-config.yaml; None if other settings determine it."""
         return None if self.platform is None else self.platform.model_dump(by_alias=True)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody is to be shown."""
+        """Values that must not be shown."""
         given = (self.proxy.http_proxy, self.proxy.https_proxy) if self.proxy is not None else ()
         return tuple(each.get_secret_value() for each in given if each is not None)
 
     def contradictions(self) -> Found:
-        """Path below `installConfig`, value, why and remedy of each."""
+        """Path below `installConfig`, value, why and remedy of each contradiction."""
         for path, value, why, remedy in self.networking.contradictions():
             yield f"networking.{path}".rstrip("."), value, why, remedy
         if self.feature_gates and self.feature_set != "CustomNoUpgrade":
@@ -258,7 +264,7 @@ class InstallConfig(Section):
 
 
 def _plain(value: Any) -> Any:
-    """What YAML has of it, secrets in clear."""
+    """The value as YAML data, with secrets in clear text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, dict):

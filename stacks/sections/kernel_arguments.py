@@ -1,9 +1,9 @@
-"""Kernel arguments that a stack may not give, because a setting says the same, or because this program does.
+"""Kernel arguments that a stack may not set, because a setting or this program sets them.
 
-Each is read by somebody: Ignition (`ignition.*`), coreos-installer's own service (`coreos.inst.*`), the live initramfs
+Other programs read them: Ignition (`ignition.*`), coreos-installer's own service (`coreos.inst.*`), the live initramfs
 (`coreos.live.*`), the boot loader (`initrd`), ostree and dracut (`root`, `ostree`), systemd (`systemd.unit` and the
-words that stand for it: systemd(1), kernel-command-line(7)). The last of several values wins, or the first: given once
-more they contradict ours without a word.
+words with the same effect: systemd(1), kernel-command-line(7)). If an argument is given twice, the last or the first
+value wins, so a second one would silently override ours.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _NAMES = {
     ),
 }
 NETWORK = ("ip", "nameserver", "rd.neednet", "rd.route", "bond", "bridge", "ifname", "team", "vlan")
-"""What dracut and NetworkManager take for the network's configuration (dracut.cmdline(7))."""
+"""Arguments that dracut and NetworkManager read as the network's configuration (dracut.cmdline(7))."""
 
 
 def name(argument: str) -> str:
-    """What an argument is called, with or without a value."""
+    """The name of an argument with or without a value."""
     return argument.strip('"').partition("=")[0]
 
 
@@ -69,4 +69,4 @@ def _allowed(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 KernelArguments = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_allowed)]
-"""What stands on a kernel's command line besides what this program puts there: one argument per item."""
+"""Further kernel arguments, besides those that this program sets: one argument per item."""

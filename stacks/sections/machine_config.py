@@ -1,4 +1,4 @@
-"""What nodes have from their first boot on, as MachineConfigs that the installer takes in."""
+"""What nodes have from their first boot on, as MachineConfigs that are given to the installer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from metal_ipi.stacks.sections.forms import Endpoint, Host
 
 Role = Literal["control-plane", "arbiter", "worker"]
 Extension = Literal["ipsec", "kerberos", "kernel-devel", "sandboxed-containers", "sysstat", "usbguard", "wasm"]
-"""Those that OpenShift 4.19 takes (machine-config-operator, pkg/controller/common/helpers.go, SupportedExtensions);
-`two-node-ha` is of clusters that are not made here."""
+"""The extensions of OpenShift 4.19 (machine-config-operator, pkg/controller/common/helpers.go, SupportedExtensions),
+except `two-node-ha`, for a kind of cluster that is not supported here."""
 
 
 def _different(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1), AfterVali
 
 
 class Tang(Section):
-    """A Tang server: a disk is opened with what it answers."""
+    """A Tang server, which a node needs to open its disk."""
 
     url: Endpoint = Field(description="its URL, as nodes reach it while they boot")
     thumbprint: Annotated[
@@ -39,16 +39,18 @@ class Tang(Section):
             "it is no thumbprint of a key",
             "give what `tang-show-keys` prints on the server",
         ),
-    ] = Field(description="of the key that it signs with: what `tang-show-keys` prints there")
+    ] = Field(description="the thumbprint of its signing key, as `tang-show-keys` on the server prints it")
 
 
 class DiskEncryption(Section):
-    """Root file systems on encrypted volumes, which nodes open by themselves."""
+    """Root file systems on encrypted volumes, which nodes open without a person."""
 
     roles: Roles | None = Field(default=None, description="the roles whose disks are encrypted; not set: all")
-    tpm2: bool = Field(default=False, description="the TPM 2 of the machine opens it")
-    tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open it")
-    threshold: int = Field(default=1, ge=1, le=100, description="how many of these it takes")
+    tpm2: bool = Field(default=False, description="true: the machine's TPM 2 opens the disk")
+    tang: tuple[Tang, ...] = Field(default=(), strict=False, description="Tang servers that open the disk")
+    threshold: int = Field(
+        default=1, ge=1, le=100, description="how many of TPM 2 and Tang servers are needed to open the disk"
+    )
 
     @model_validator(mode="after")
     def _opens(self) -> DiskEncryption:
@@ -65,42 +67,42 @@ class DiskEncryption(Section):
 
     @property
     def needs_tpm2(self) -> bool:
-        """Whether disks cannot be opened without it."""
+        """Whether disks cannot be opened without the TPM."""
         return self.tpm2 and self.threshold > len(self.tang)
 
 
 class ContainerStorage(Section):
-    """A disk of its own for images and containers (/var/lib/containers)."""
+    """A separate disk for images and containers (/var/lib/containers)."""
 
-    roles: Roles | None = Field(default=None, description="the roles whose machines have it; not set: all")
+    roles: Roles | None = Field(default=None, description="the roles whose machines have this disk; not set: all")
     device: StableDevice = Field(
-        description="the disk: a path below /dev/disk/by-id or /dev/disk/by-path that all these nodes have; it must be"
-        " empty (boot.install.wipeDisks), for Ignition takes no other"
+        description=(
+            "the disk: a path in /dev/disk/by-id or /dev/disk/by-path that exists on all these nodes; the disk "
+            "must be empty (boot.install.wipeDisks), because Ignition refuses any other"
+        )
     )
 
 
 class MachineConfigs(Section):
     """What nodes have from their first boot on."""
 
-    roles: Roles | None = Field(
-        default=None, description="whose ntpServers and extensions these are; not set: all machines'"
-    )
+    roles: Roles | None = Field(default=None, description="the roles that get ntpServers and extensions; not set: all")
     ntp_servers: Annotated[tuple[Host, ...], AfterValidator(_different)] = Field(
-        default=(), strict=False, description="time servers, instead of CoreOS's own: /etc/chrony.conf"
+        default=(), strict=False, description="time servers that replace CoreOS's own, in /etc/chrony.conf"
     )
     extensions: Annotated[tuple[Extension, ...], AfterValidator(_different)] = Field(
-        default=(), strict=False, description="packages beside CoreOS that OpenShift has for its nodes"
+        default=(), strict=False, description="OpenShift's extensions: additional packages for CoreOS"
     )
     disk_encryption: DiskEncryption | None = Field(
-        default=None, description="root file systems on encrypted volumes; with boot.install only"
+        default=None, description="encryption of the root file systems; only with boot.install"
     )
     container_storage: ContainerStorage | None = Field(
-        default=None, description="a disk of its own for images and containers"
+        default=None, description="a separate disk for images and containers"
     )
 
     @property
     def given_roles(self) -> Iterator[tuple[str, Roles]]:
-        """The roles that are named, with their paths."""
+        """The configured roles, with their paths."""
         for path, section in (
             ("", self),
             ("diskEncryption.", self.disk_encryption),
@@ -110,7 +112,7 @@ class MachineConfigs(Section):
                 yield f"{path}roles", section.roles
 
     def rendered(self, *, fips: bool, arbiter: bool) -> dict[str, str]:
-        """The manifests, by file name; `arbiter`: there is one."""
+        """The manifests, by file name. `arbiter`: whether the cluster has one."""
         everybody: tuple[Role, ...] = ("control-plane", *(("arbiter",) if arbiter else ()), "worker")
         encryption, storage = self.disk_encryption, self.container_storage
         return machine_configs.manifests(

@@ -1,4 +1,4 @@
-"""How many machines there are of each role, and how they are installed anew."""
+"""The number of machines of each role, and how they are installed again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 _SIZES = (1, 2, 3, 4, 5)
 AUTOMATIC = "workers"
-"""What the names of pools begin with that are made by themselves: `workers-100`."""
+"""The prefix of automatic pools' names: `workers-100`."""
 MOST_WORKERS = 1000
 WORKERS_OF_A_STACK = 100
-"""How many workers a stack has at most where the settings do not say it."""
+"""The default for the largest number of workers in a stack."""
 
 
 class ControlPlane(Section):
@@ -24,14 +24,16 @@ class ControlPlane(Section):
 
     count: Literal[1, 2, 3, 4, 5] = Field(
         default=3,
-        description="3; 4 or 5 from 4.18 on; 2 with an arbiter; or 1, which survives no loss. It follows from"
-        " platform.servers where there is such a list",
+        description=(
+            "the number of control plane machines: 3; 4 or 5 from OpenShift 4.18 on; 2 with an arbiter; or 1, "
+            "which survives no loss. With platform.servers, the list determines it"
+        ),
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of these machines, after those of boot.kernelArguments"
     )
     labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
-    taints: Taints = Field(default=(), description="taints of these machines' nodes, beside OpenShift's own")
+    taints: Taints = Field(default=(), description="taints of these machines' nodes, in addition to OpenShift's own")
 
     @field_validator("count", mode="before")
     @classmethod
@@ -45,18 +47,20 @@ class ControlPlane(Section):
 
 
 class Arbiter(Section):
-    """The machine that runs etcd beside a control plane of two, and nothing else of the control plane."""
+    """The machine that runs an etcd member for a control plane of two, and no other part of the control plane."""
 
     count: Literal[0, 1] = Field(
         default=0,
-        description="1: with controlPlane.count 2, and OpenShift's platform baremetal (apiAddress.type platform). It"
-        " follows from platform.servers where there is such a list",
+        description=(
+            "the number of arbiters: 1 needs controlPlane.count 2 and OpenShift's platform baremetal "
+            "(apiAddress.type platform). With platform.servers, the list determines it"
+        ),
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of this machine, after those of boot.kernelArguments"
     )
     labels: Labels = Field(default_factory=dict, description="labels of this machine's node, key: value")
-    taints: Taints = Field(default=(), description="taints of this machine's node, beside OpenShift's own")
+    taints: Taints = Field(default=(), description="taints of this machine's node, in addition to OpenShift's own")
 
 
 class WorkerPool(Section):
@@ -72,17 +76,20 @@ class WorkerPool(Section):
     count: int = Field(
         ge=1,
         le=MOST_WORKERS,
-        description="how many numbers it has, from `first` on, 1 to 1000. Where servers are listed, it has those with"
-        " these numbers",
+        description=(
+            "how many worker numbers belong to it, from `first` on, 1 to 1000. With platform.servers, it has "
+            "the listed servers with these numbers"
+        ),
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of its workers, after those of workers.kernelArguments"
     )
     labels: Labels = Field(
-        default_factory=dict, description="labels of its workers' nodes, key: value, over those of workers.labels"
+        default_factory=dict, description="labels of its workers' nodes, key: value; they override workers.labels"
     )
     taints: Taints = Field(
-        default=(), description="taints of its workers' nodes, over those of workers.taints of the same key and effect"
+        default=(),
+        description="taints of its workers' nodes; they override those of workers.taints with the same key and effect",
     )
 
 
@@ -93,8 +100,10 @@ class Workers(Section):
         default=2,
         ge=0,
         le=MOST_WORKERS,
-        description="0 to 1000; with 0 the control plane is schedulable. It follows from platform.servers where there"
-        " is such a list",
+        description=(
+            "the number of workers, 0 to 1000; with 0 the control plane machines run all pods. With "
+            "platform.servers, the list determines it"
+        ),
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of workers, after those of boot.kernelArguments"
@@ -102,43 +111,51 @@ class Workers(Section):
     labels: Labels = Field(default_factory=dict, description="labels of these machines' nodes, key: value")
     taints: Taints = Field(default=(), description="taints of these machines' nodes")
     pools: tuple[WorkerPool, ...] = Field(
-        default=(), strict=False, description="further workers, each pool of them in a stack of its own"
+        default=(), strict=False, description="further workers in pools; each pool is a separate stack"
     )
     per_stack: int | None = Field(
         default=None,
         ge=0,
         le=MOST_WORKERS,
-        description="how many of `count` one stack has, 0 to 1000: further workers are in pools that are made by"
-        f" themselves. 0: the cluster's stack has all; not set: {WORKERS_OF_A_STACK}, and a stack that has more already"
-        " keeps all",
+        description="how many of the `count` workers one stack may have, 0 to 1000; further workers go to pools"
+        f" that are created automatically. 0: the cluster's stack has all workers; not set: {WORKERS_OF_A_STACK}, but a"
+        " stack that has more already keeps them",
     )
 
 
 class Reprovision(Section):
-    """How machines are installed anew, when what they are to run has changed."""
+    """How machines are installed again when what they must run has changed."""
 
-    max_unavailable: int = Field(default=1, ge=1, le=1000, description="how many workers may be away at the same time")
+    max_unavailable: int = Field(
+        default=1, ge=1, le=1000, description="how many workers may be out of service at the same time"
+    )
     consent: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="control plane machines that may be installed anew, e.g. control-plane-0 (or with the cluster's "
-        "name before it, as machines are called); take it back afterwards",
+        description=(
+            "control plane machines that may be installed again, e.g. control-plane-0, or the host name "
+            "<cluster>-control-plane-0; remove them from the list afterwards"
+        ),
     )
     control_plane: Literal["refuse", "keep"] = Field(
         default="refuse",
-        description="what becomes of control plane machines that would be installed anew without consent: refuse: it is"
-        " an error; keep: they stay as they are, with a warning, and workers go on",
+        description=(
+            "what to do if control plane machines would be installed again without consent: refuse: it is an "
+            "error; keep: they are left unchanged with a warning, and the workers are installed"
+        ),
     )
     pre_reboot_commands: tuple[str, ...] = Field(
-        default=(), strict=False, description="commands run on a drained node over SSH, as root, before it reboots"
+        default=(), strict=False, description="commands that run as root on a drained node, over SSH, before it reboots"
     )
     pxe_commands: tuple[str, ...] = Field(
         default=(),
         strict=False,
-        description="commands run where `up` runs, to boot a machine from the network that neither SSH nor its BMC"
-        " reaches; MACHINE, DOMAIN, NODE, MAC, ADDRESS and BMC_ADDRESS, BMC_USERNAME, BMC_PASSWORD are in their"
-        " environment",
+        description=(
+            "commands that run on the computer of `up` and boot a machine from the network, if neither SSH nor "
+            "its BMC works; their environment has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, "
+            "BMC_USERNAME and BMC_PASSWORD"
+        ),
     )
     drain_timeout: int = Field(
-        default=600, ge=1, le=LONGEST_WAIT, description="seconds until a node must be drained; then it stops"
+        default=600, ge=1, le=LONGEST_WAIT, description="seconds until a node must be drained; otherwise `up` stops"
     )

@@ -27,7 +27,8 @@ from metal_ipi.stacks.problems import Found
 from metal_ipi.stacks.sections.base import Section, matching, some, wrong
 
 _SERVICE_BITS, _FEWEST_BITS, _SMALLEST = 20, 2, 30
-"""A kube-apiserver takes at most 20 bits for services; a network of less than 2, /30 of IPv4, has no room."""
+"""kube-apiserver accepts at most 20 bits for the network of services. A network with less than 2 bits (IPv4: /30) is
+too small."""
 _CIDR = re.compile(r"[0-9A-Fa-f.:]+/[0-9]{1,3}")
 _NO_IPV4 = "clusters of IPv6 alone are not supported: machines are reached, booted and installed at IPv4 addresses"
 
@@ -96,14 +97,14 @@ def _one_of_each(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ClusterNetwork(Section):
-    """A network that pods have addresses of."""
+    """A network for the addresses of pods."""
 
     cidr: Network = Field(description="the network")
     host_prefix: int = Field(
         default=HOST_PREFIX,
         ge=1,
         le=HOST_PREFIX_IPV6,
-        description="the length of each node's part of it: 23 is 510 pods; of an IPv6 network it is 64, set or not",
+        description="the prefix length of each node's part of it: 23 allows 510 pods; always 64 for an IPv6 network",
     )
 
     @model_validator(mode="before")
@@ -118,22 +119,22 @@ class Ipv4(Section):
     """OVN-Kubernetes' own IPv4 networks."""
 
     internal_join_subnet: Annotated[Network, AfterValidator(_network_of_ipv4)] = Field(
-        default=JOIN_NETWORK, description="between the pods' routers; one address for each node"
+        default=JOIN_NETWORK, description="the network between OVN's routers; it needs one address per node"
     )
 
 
 class OvnKubernetes(Section):
     """OVN-Kubernetes' own networks."""
 
-    ipv4: Ipv4 = Field(default_factory=Ipv4, description="of IPv4")
+    ipv4: Ipv4 = Field(default_factory=Ipv4, description="the IPv4 networks")
 
 
 class Networking(Section):
-    """The networks of pods and services, which exist inside of the cluster only."""
+    """The networks of pods and services, which exist within the cluster only."""
 
     network_type: NetworkType = Field(
         default="OVNKubernetes",
-        description="the network plug-in; for another one than OVNKubernetes, install.manifests bring it",
+        description="the network plug-in; any other than OVNKubernetes must be in install.manifests",
     )
     cluster_network: Annotated[tuple[ClusterNetwork, ...], AfterValidator(some)] = Field(
         default=(ClusterNetwork(cidr=CLUSTER_NETWORK),), strict=False, description="the pods' networks"
@@ -141,7 +142,7 @@ class Networking(Section):
     service_network: Annotated[tuple[Network, ...], AfterValidator(_one_of_each)] = Field(
         default=(SERVICE_NETWORK,),
         strict=False,
-        description="the services' network, one; with dual stack one of IPv4, and after it one of IPv6",
+        description="the services' network; with dual stack first the IPv4 network, then the IPv6 network",
     )
     ovn_kubernetes_config: OvnKubernetes | None = Field(
         default=None, description="not set: OVN-Kubernetes' own networks are its defaults"
@@ -149,7 +150,7 @@ class Networking(Section):
 
     @property
     def inside(self) -> dict[str, str]:
-        """The networks that the cluster uses inside, by what they are for."""
+        """The networks that the cluster uses internally, by their purpose."""
         pods = _numbered("the pods' network", [each.cidr for each in self.cluster_network])
         own = {}
         if self.network_type == "OVNKubernetes":
@@ -165,7 +166,7 @@ class Networking(Section):
 
     @property
     def nodes(self) -> int:
-        """How many nodes the pods' networks have room for, those of either family."""
+        """The number of nodes for which the pods' networks have room; the smaller one of both families."""
         rooms: dict[bool, int] = {}
         for each in self.cluster_network:
             bits, of = each.host_prefix - ipaddress.ip_network(each.cidr).prefixlen, _is_ipv6(each.cidr)
@@ -173,7 +174,7 @@ class Networking(Section):
         return min(rooms.values())
 
     def contradictions(self) -> Found:
-        """Path below `networking`, value, why and remedy of each."""
+        """Path below `networking`, value, why and remedy of each contradiction."""
         ipv4 = [each.host_prefix for each in self.cluster_network if not _is_ipv6(each.cidr)]
         for index, each in enumerate(self.cluster_network):
             path, value = f"clusterNetwork[{index}].hostPrefix", str(each.host_prefix)
@@ -203,7 +204,7 @@ class Networking(Section):
             join, path = self.ovn_kubernetes_config.ipv4.internal_join_subnet, "ovnKubernetesConfig"
             if self.network_type != "OVNKubernetes":
                 yield path, join, f"networkType is {self.network_type}", "take it out"
-            elif ipaddress.ip_network(join).num_addresses - 3 <= self.nodes:  # the installer's own rule
+            elif ipaddress.ip_network(join).num_addresses - 3 <= self.nodes:  # the installer's rule
                 why = f"it has fewer addresses than the pods' networks have room for nodes, {self.nodes}"
                 yield f"{path}.ipv4.internalJoinSubnet", join, why, "give a larger one, or a shorter hostPrefix"
         for (one, first), (other, second) in combinations(self.inside.items(), 2):
@@ -211,7 +212,8 @@ class Networking(Section):
                 yield "", first, f"{one} overlaps {other}, {second}", "give networks that do not overlap"
 
     def _of_two_families(self) -> Found:
-        """On platform none a cluster has IPv4 first, and both families for all (validateNetworkingIPVersion)."""
+        """On platform none a cluster must have IPv4 first, and both families for pods and services
+        (validateNetworkingIPVersion)."""
         given = {
             "clusterNetwork": ("pods", [each.cidr for each in self.cluster_network]),
             "serviceNetwork": ("services", list(self.service_network)),

@@ -1,6 +1,6 @@
-"""What a host's networks are to be (NMState), as far as settings are compared with it; nmstatectl knows the rest.
+"""The part of NMState with which other settings are compared; nmstatectl checks the rest.
 
-nmstate 2.2.62 itself takes a VLAN of any number, on an interface that does not exist, with a larger MTU than that.
+nmstate 2.2.62 itself accepts a VLAN with any id, on an interface that does not exist, and with a larger MTU than that.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from metal_ipi.stacks.problems import Found
 IpInterface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 DEFAULT_MTU = 1500
 SECRETS = ("802.1x", "libreswan", "macsec")
-"""Parts of an interface that hold keys."""
+"""Parts of an interface that contain keys."""
 _DEFAULT = ("0.0.0.0/0", "::/0")
 _CARDS = ("ethernet", "infiniband", "unknown")
 COVERED = ("ethernet", "bond", "vlan", "linux-bridge")
-"""Types whose profiles are known to find their cards by MAC address; without a type, it is an Ethernet card."""
+"""Types of interfaces whose profiles are known to find their cards by MAC address. Without a type it is an Ethernet
+card."""
 _MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 _MAIN_TABLES = (None, 0, 254)
 
 
 class _Part(BaseModel):
-    """A part of NMState; what is not read here is nmstatectl's to judge."""
+    """A part of NMState. Fields that are not declared here are ignored; nmstatectl checks them."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"), extra="ignore", frozen=True, hide_input_in_errors=True
@@ -87,12 +88,12 @@ class _Bond(_Part):
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """nmstate takes either list, or both of the same ports."""
+        """The ports. nmstate accepts either list, or both with the same ports."""
         return tuple(dict.fromkeys((*self.port, *(port.name for port in self.ports_config))))
 
     @property
     def kernel_mode(self) -> str:
-        """The mode as the kernel calls it; nmstate takes numbers as well, and another name for LACP."""
+        """The mode with the kernel's name; nmstate also accepts numbers, and another name for LACP."""
         mode = str(self.mode)
         return _MODES[int(mode)] if mode in map(str, range(len(_MODES))) else mode.replace("lacp", "802.3ad")
 
@@ -118,18 +119,18 @@ class Link(_Part):
 
     @property
     def is_card(self) -> bool:
-        """Whether it is hardware."""
+        """Whether it is a physical card."""
         return self.type in _CARDS
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """Of a bond or a bridge."""
+        """The ports of a bond or a bridge."""
         bridged = (port.name for port in self.bridge.port) if self.bridge is not None else ()
         return (*(self.link_aggregation.ports if self.link_aggregation is not None else ()), *bridged)
 
     @property
     def is_automatic(self) -> bool:
-        """Whether it gets addresses, routes or resolvers from elsewhere."""
+        """Whether it gets addresses, routes or resolvers from DHCP or router advertisements."""
         return self.ipv4.is_automatic or self.ipv6.is_automatic
 
     @property
@@ -141,7 +142,7 @@ class Link(_Part):
 
     @property
     def told(self) -> str:
-        """For people."""
+        """A description for people."""
         what = ""
         if self.link_aggregation is not None:
             what = f" ({self.link_aggregation.mode} of {', '.join(self.link_aggregation.ports)})"
@@ -184,11 +185,11 @@ class NmState(_Part):
 
     @property
     def up(self) -> tuple[Link, ...]:
-        """The interfaces that are to be there."""
+        """The interfaces with state `up`."""
         return tuple(link for link in self.interfaces if link.state == "up")
 
     def links(self, cards: Mapping[str, str]) -> tuple[str, ...]:
-        """What a node check finds of it: `HostNetwork.links`. `cards` are MAC addresses by name."""
+        """What the node check looks for: `HostNetwork.links`. `cards` are MAC addresses by name."""
         found: list[str] = []
         for link in self.up:
             if link.link_aggregation is not None and link.ports and all(port in cards for port in link.ports):
@@ -200,14 +201,14 @@ class NmState(_Part):
 
     @property
     def told(self) -> str:
-        """For people, one line."""
+        """One line that describes the network to people."""
         ports = {port for link in self.up for port in link.ports}
         gateways = [f"default via {each.next_hop_address}" for each in self.routes.config if each.is_default]
         return "; ".join([*(link.told for link in self.up if link.name not in ports), *gateways])
 
 
 def read(tree: dict[str, Any], path: str) -> tuple[NmState | None, list[tuple[str, str, str, str]]]:
-    """A tree as NMState, and what is wrong with its form: path, value, why, remedy."""
+    """Parse a tree as NMState; also returns what is wrong with its form: (path, value, why, remedy)."""
     try:
         return NmState.model_validate(tree), []
     except ValidationError as error:

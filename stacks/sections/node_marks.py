@@ -19,13 +19,13 @@ _OF_KUBELET = frozenset(
         *(f"node-role.kubernetes.io/{name}" for name in ("control-plane", "master", "arbiter", "worker")),
     }
 )
-"""Labels that kubelets write by themselves on OpenShift (machine-config-operator, templates/*/01-*-kubelet)."""
+"""Labels that kubelets set themselves on OpenShift (machine-config-operator, templates/*/01-*-kubelet)."""
 _OF_CONTROLLERS = ("node.kubernetes.io", "node.cloudprovider.kubernetes.io")
-"""Prefixes of taints that tell of a node's state: Kubernetes sets and removes them."""
+"""Prefixes of taints that describe a node's state: Kubernetes sets and removes them."""
 
 
 def _key(value: str) -> str:
-    """As Kubernetes looks at it (apimachinery, pkg/util/validation, IsQualifiedName)."""
+    """The rule of Kubernetes for keys (apimachinery, pkg/util/validation, IsQualifiedName)."""
     prefix, slash, name = value.rpartition("/")
     if not name or not _VALUE.fullmatch(name) or (slash and not NAME.fullmatch(prefix)):
         raise wrong(
@@ -60,23 +60,26 @@ _Value = Annotated[str, AfterValidator(_value)]
 
 
 class Taint(Section):
-    """Keeps pods from nodes, but for those that tolerate it."""
+    """Keeps pods away from nodes, except pods that tolerate it."""
 
     key: Annotated[str, AfterValidator(_taint)] = Field(description="its key, e.g. example.com/storage")
     value: _Value = Field(default="", description="its value")
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
-        description="NoSchedule: no new pods; PreferNoSchedule: rather none; NoExecute: pods that run leave, too"
+        description=(
+            "NoSchedule: no new pods; PreferNoSchedule: no new pods if there is another node; NoExecute: "
+            "running pods are removed too"
+        )
     )
 
 
 def over(own: tuple[Taint, ...], general: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """General taints, and own ones in the place of those of the same key and effect."""
+    """The general taints; own taints replace those with the same key and effect."""
     taken = {(taint.key, taint.effect) for taint in own}
     return (*(taint for taint in general if (taint.key, taint.effect) not in taken), *own)
 
 
 def _distinct(value: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """The API takes one taint of a key and an effect."""
+    """The API accepts only one taint with the same key and effect."""
     seen = [(taint.key, taint.effect) for taint in value]
     for key, effect in seen:
         if seen.count((key, effect)) > 1:
@@ -85,5 +88,5 @@ def _distinct(value: tuple[Taint, ...]) -> tuple[Taint, ...]:
 
 
 Labels = Annotated[dict[Annotated[str, AfterValidator(_label)], _Value], Field(max_length=50)]
-"""Key → value."""
+"""The labels: key → value."""
 Taints = Annotated[tuple[Taint, ...], Field(strict=False, max_length=20), AfterValidator(_distinct)]

@@ -1,4 +1,4 @@
-"""What is looked at before anything is ordered, and what that costs."""
+"""What is checked before anything is ordered, and where prices come from."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LiveChecks(Section):
 
     overrides: dict[LiveCheck, Reason] = Field(
         default_factory=dict[LiveCheck, Reason],
-        description="checks whose errors are told as warnings: name → reason, which the state keeps",
+        description="checks whose errors become warnings: name → reason, which the state keeps",
     )
 
 
@@ -75,8 +75,10 @@ class Preflight(Section):
 
     overrides: dict[Check, Reason] = Field(
         default_factory=dict[Check, Reason],
-        description="checks whose errors are told as warnings, where you know better: name → reason, which the report"
-        " tells and the state keeps",
+        description=(
+            "checks whose errors become warnings, if you know better: name → reason, which the report shows "
+            "and the state keeps"
+        ),
     )
     excused: tuple[Check, ...] = Field(
         default=(),
@@ -87,18 +89,25 @@ class Preflight(Section):
         default=64,
         ge=0,
         le=1_000_000,
-        description="boot files up to this size (MiB) are fetched and their hashes computed; larger ones are asked for",
+        description=(
+            "boot files up to this size (MiB) are downloaded to check their hashes; for larger ones only the "
+            "size is requested"
+        ),
     )
 
     live: LiveChecks | None = Field(
         default=None,
-        description="check machines that are installed to disk in their live systems, together with the others of their"
-        " role, before anything is written; {} checks with nothing overridden",
+        description=(
+            "checks of machines in their live systems, before anything is written to their disks, for all "
+            "machines of a role together; {}: all checks, without overrides"
+        ),
     )
     images: bool | None = Field(
         default=None,
-        description="whether registries are asked, with the pull secret, for all images of the release; not set: where"
-        " installConfig.imageDigestSources names mirrors",
+        description=(
+            "true: ask the registries for all images of the release, with the pull secret; not set: only if "
+            "installConfig.imageDigestSources names mirrors"
+        ),
     )
 
     @model_validator(mode="after")
@@ -109,12 +118,12 @@ class Preflight(Section):
         return self
 
     def lets_pass(self, check: Check) -> bool:
-        """Whether the errors of a check are told as warnings."""
+        """Whether the errors of a check are reported as warnings."""
         return check in self.excused or check in self.overrides
 
 
 class Cost(Section):
-    """Where prices are from."""
+    """Where prices come from."""
 
     price_file: PathHere | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Where the cluster's services of type LoadBalancer get their addresses from, and how the network learns of them."""
+"""Where the cluster's services of type LoadBalancer get their addresses, and how the addresses are announced."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MOST_PREFIXES = 10
 OPENSHIFT_CATALOG = "redhat-operators"
-"""Red Hat's operators, for OpenShift alone."""
+"""Red Hat's catalogue of operators, which only OpenShift has."""
 
 
 def _networks(value: str) -> list[_Network]:
-    """What a CIDR or a range `first-last` covers."""
+    """The networks that a CIDR, or a range `first-last`, covers."""
     first, dash, last = (part.strip() for part in value.partition("-"))
     try:
         if not dash:
@@ -36,7 +36,8 @@ def _networks(value: str) -> list[_Network]:
 
 
 def _between(first: _Address, last: _Address) -> list[_Network]:
-    """Raises TypeError for two kinds of addresses, ValueError for a range that begins after its end."""
+    """The networks of a range. Raises TypeError for addresses of two families, ValueError if the range ends before it
+    begins."""
     if isinstance(first, ipaddress.IPv4Address) and isinstance(last, ipaddress.IPv4Address):
         return list(ipaddress.summarize_address_range(first, last))
     if isinstance(first, ipaddress.IPv6Address) and isinstance(last, ipaddress.IPv6Address):
@@ -72,31 +73,36 @@ _Interface = Annotated[
 ]
 _Ranges = Annotated[
     tuple[_Range, ...],
-    Field(default=(), strict=False, description="CIDRs or ranges first-last, one per item, that are routed here"),
+    Field(
+        default=(),
+        strict=False,
+        description="CIDRs or ranges (first-last), one per item, that your network routes to the cluster",
+    ),
 ]
 
 
 class _Pool(Section):
-    """What all pools have in common."""
+    """What all pools share."""
 
     name: _Name = Field(description="the pool's name, by which services may ask for it")
     addresses: _Ranges
     auto_assign: bool = Field(
-        default=True, description="true, or false: only services that ask for the pool by name get its addresses"
+        default=True, description="true: any service may get its addresses; false: only services that name the pool"
     )
 
 
 class BgpPool(_Pool):
-    """Addresses of the facility's own, or elastic ones that are reserved for the cluster."""
+    """Addresses of your facility, or elastic addresses that are reserved for the cluster."""
 
     reserve: Annotated[int, AfterValidator(_block)] | None = Field(
-        default=None, description="how many elastic addresses the platform is to reserve for the pool; else addresses"
+        default=None,
+        description="how many elastic addresses the platform reserves for the pool; give this or addresses",
     )
     aggregation_length: int | None = Field(
         default=None,
         ge=8,
         le=32,
-        description="the prefix length that IPv4 addresses are announced with; not set: each by itself (32)",
+        description="the prefix length with which IPv4 addresses are announced; not set: each address alone (32)",
     )
 
     @model_validator(mode="after")
@@ -110,11 +116,11 @@ class BgpPool(_Pool):
 
     @model_validator(mode="after")
     def _whole_blocks(self) -> BgpPool:
-        """An announced block must not reach beyond the pool: it would draw somebody else's traffic."""
+        """An announced prefix must not be larger than the pool: it would attract traffic for other addresses."""
         length = self.aggregation_length
         if length is None:
             return self
-        # A reserved block of n addresses is one prefix of log2(n) bits less than 32.
+        # A reserved block of n addresses is one prefix of length 32 - log2(n).
         reserved = [32 - (self.reserve.bit_length() - 1)] if self.reserve else []
         lengths = [network.prefixlen for item in self.addresses for network in _networks(item) if network.version == 4]
         longest = max([*lengths, *reserved], default=0)
@@ -138,7 +144,7 @@ class L2Pool(_Pool):
 
 
 class _MetalLb(Section):
-    """What both ways of announcing have in common."""
+    """What both ways of announcing share."""
 
     install: bool = Field(
         default=True, description="true: install MetalLB's operator from catalog; false: MetalLB is there already"
@@ -146,7 +152,9 @@ class _MetalLb(Section):
     catalog: str = Field(
         default=OPENSHIFT_CATALOG,
         pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
-        description="the catalogue that has the operator: redhat-operators on OpenShift, community-operators on OKD",
+        description=(
+            "the catalogue that contains the operator: redhat-operators on OpenShift, community-operators on OKD"
+        ),
     )
 
 
@@ -157,7 +165,10 @@ class MetalLbBgp(_MetalLb):
     pools: tuple[BgpPool, ...] = Field(strict=False, description="the pools of addresses, at least one")
     peers_per_node: int = Field(default=2, ge=1, le=8, description="how many peer addresses a node has; Metal gives 2")
     hold_time: int | None = Field(
-        default=None, ge=3, le=65535, description="seconds until a silent session is lost, at least 3; not set: 90"
+        default=None,
+        ge=3,
+        le=65535,
+        description="seconds without a message after which a BGP session counts as lost, at least 3; not set: 90",
     )
 
     @model_validator(mode="after")
@@ -190,13 +201,13 @@ class MetalLbL2(_MetalLb):
 
 
 class CloudController(Section):
-    """The platform's cloud controller assigns addresses and writes MetalLB's objects: nobody else may."""
+    """The platform's cloud controller assigns addresses and writes MetalLB's objects; nothing else may write them."""
 
     type: Literal["cloud-controller"] = "cloud-controller"
 
 
 class NoServiceAddresses(Section):
-    """Services of type LoadBalancer stay without an address."""
+    """Services of type LoadBalancer get no address."""
 
     type: Literal["none"] = "none"
 
@@ -205,11 +216,11 @@ ServiceAddresses = Annotated[
     MetalLbBgp | MetalLbL2 | CloudController | NoServiceAddresses,
     Field(discriminator="type"),
 ]
-"""Default: `NoServiceAddresses()`."""
+"""The default is `NoServiceAddresses()`."""
 
 
 def pools_that_hold(pools: Sequence[BgpPool | L2Pool], address: str | None) -> list[tuple[str, str]]:
-    """Which items of the pools hold an address: path within the section, and item."""
+    """The items of the pools that contain an address: (path within the section, item)."""
     if address is None:
         return []
     wanted = ipaddress.ip_address(address)
@@ -222,7 +233,7 @@ def pools_that_hold(pools: Sequence[BgpPool | L2Pool], address: str | None) -> l
 
 
 def _distinct(pools: Sequence[_Pool]) -> None:
-    """At least one pool, and no two with a name or an address in common: MetalLB would take neither."""
+    """Require at least one pool, and unique names and addresses: MetalLB refuses anything else."""
     if not pools:
         raise wrong("there is no pool", "give one, or set type to 'none'", at="pools")
     names = [pool.name for pool in pools]

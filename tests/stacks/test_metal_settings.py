@@ -56,7 +56,7 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"spot": {"maxPrice": 1}, "metro": None, "facilities": ["da11", "any"]}, "facilities", "places that are named",
      "name facilities"),
     ({"spot": {"maxPrice": 1}, "lifetimeHours": 5}, "lifetimeHours", "they would stay, and cost", "remove it"),
-    ({"lifetimeHours": 0}, "lifetimeHours", "greater than or equal to 1", "for rehearsals"),
+    ({"lifetimeHours": 0}, "lifetimeHours", "greater than or equal to 1", "for test installations"),
     ({"machineSubnets": {"worker": 27}}, "machineSubnets.worker", "28, 29, 30 or 31", "not set: 31"),
     ({"machineSubnets": {"workers": 29}}, "machineSubnets.workers", "no such setting", "did you mean 'worker'"),
     ({"customData": ["x"]}, "customData", "valid dictionary", "an object that each machine finds"),

@@ -1,12 +1,12 @@
-"""`make import`: a stack file from what a user of openshift-install has, install-config.yaml and agent-config.yaml.
+"""`make import`: creates a stack file from the files of openshift-install, install-config.yaml and agent-config.yaml.
 
-    documents   the files, with the line of every value
-    fields      every field that they can have, and what becomes of it
-    taking      what was taken over, from where, and what was not, and why
-    cluster     what is of the cluster: networks, sizes, addresses, keys
-    hosts       what is of single machines
-    network     what of a machine's networkConfig there is a setting for
-    command     reads, converts, writes, and tells
+    documents   the files, with the line number of every value
+    fields      all fields that they can have, and what each is converted to
+    taking      which values were converted, from where, and which were not, and why
+    cluster     the fields of the whole cluster: networks, sizes, addresses, keys
+    hosts       the fields of single machines
+    network     the parts of a machine's networkConfig that have a setting
+    command     reads, converts, writes, and reports
 
-No field is dropped without a word: what nothing takes is told.
+No field is dropped silently: a field that nothing converts is reported.
 """

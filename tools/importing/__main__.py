@@ -1,4 +1,4 @@
-"""`python -m tools.importing FILE PLACE`: print a value of a file that `make import` reads."""
+"""`python -m tools.importing FILE PLACE`: prints one value of a file that `make import` reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.importing.documents import read
 
 
 def main() -> int:
-    """Print it, without a line's end."""
+    """Prints the value, without a newline."""
     try:
         _, file, place = sys.argv
         value = read(Path(file)).at(place)

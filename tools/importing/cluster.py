@@ -1,4 +1,4 @@
-"""What install-config.yaml says of the cluster as a whole."""
+"""Converts the fields of install-config.yaml that concern the whole cluster."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from tools.importing.taking import Place, Taking
 
 _DEFAULT_REPLICAS = 3
-"""Of a pool that says nothing; an arbiter's has none then (openshift/installer, pkg/types/defaults/machinepools.go)."""
+"""Default number of machines in a pool; for arbiters the default is 0 (openshift/installer,
+pkg/types/defaults/machinepools.go)."""
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 _NO_IPV4 = "clusters of IPv6 alone are not supported"
-# What the installer's MachineConfig for it has (pkg/asset/machines/machineconfig/hyperthreading.go).
+# The kernel arguments of the installer's own MachineConfig for this
+# (pkg/asset/machines/machineconfig/hyperthreading.go).
 _WITHOUT_HYPERTHREADING = ["nosmt", "smt-enabled=off"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How many machines there are of each role, and where that stands."""
+    """Number of machines per role, and the fields that say so."""
 
     control_plane: int
     arbiters: int
@@ -27,7 +29,7 @@ class Sizes:
 
 
 def take(taking: Taking, install: Place, agent: Place | None) -> Sizes:
-    """Take over what is of the cluster; the sizes are handed back, for a list of servers says them as well."""
+    """Converts the fields of the whole cluster. Returns the sizes, because a list of servers also determines them."""
     domain, secret = install.below("baseDomain"), install.below("pullSecret")
     if domain.text:
         taking.put("baseDomain", domain.text.rstrip("."), domain)
@@ -72,7 +74,8 @@ def _proxy(taking: Taking, proxy: Place) -> None:
 
 
 def _networks(taking: Taking, networking: Place) -> None:
-    """Fields that have other names today have those (openshift/installer, pkg/types/conversion/installconfig.go)."""
+    """Converts the networks. Obsolete field names are mapped to today's, as in openshift/installer,
+    pkg/types/conversion/installconfig.go."""
     to = "installConfig.networking"
     kind = _given(networking, "networkType", "type")
     if kind is not None:
@@ -94,12 +97,12 @@ def _networks(taking: Taking, networking: Place) -> None:
 
 
 def _given(place: Place, *names: str) -> Place | None:
-    """The first of some fields that is given."""
+    """The first of the named fields that has a value; None if none has."""
     return next((found for name in names if (found := place.below(name)).value), None)
 
 
 def _pools(taking: Taking, install: Place) -> Sizes:
-    """All roles; what other pools say is left for `Taking.rest` to tell."""
+    """Converts the machine pools of all roles. `Taking.rest` reports the fields of other pools."""
     compute = install.below("compute").items
     workers = next((pool for pool in compute if pool.below("name").text in ("", "worker")), None)
     pools = {"controlPlane": install.below("controlPlane"), "arbiter": install.below("arbiter")}
@@ -130,7 +133,7 @@ def _pools(taking: Taking, install: Place) -> Sizes:
 
 
 def addresses(taking: Taking, baremetal: Place) -> None:
-    """How the API and what the cluster serves are reached; platform none does not say."""
+    """Converts how the API and the ingress are reached. Platform none has no fields for that."""
     api, ingress = _given(baremetal, "apiVIPs", "apiVIP"), _given(baremetal, "ingressVIPs", "ingressVIP")
     balancer = baremetal.below("loadBalancer").below("type")
     if api is None:
@@ -166,7 +169,7 @@ def _address(taking: Taking, section: str, vips: Place) -> None:
 
 
 def machine_network(taking: Taking, networking: Place, prefix: int | None, gateway: str) -> None:
-    """The machines' network is the one of gateway and prefix, which single hosts may have told."""
+    """Checks the machine networks against the gateway and prefix, which may come from single hosts."""
     listed = [each.below("cidr") for each in networking.below("machineNetwork").items]
     places = [place for place in (listed or [networking.below("machineCIDR")]) if place.text]
     for place in places:
@@ -195,7 +198,7 @@ def machine_network(taking: Taking, networking: Place, prefix: int | None, gatew
 
 
 def _is_in(gateway: str, prefix: int, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
-    """Whether it is the gateway's network; one that is no address is told with the settings."""
+    """Whether it is the network of the gateway. An invalid gateway is reported with the settings."""
     try:
         return ipaddress.IPv4Network(f"{gateway}/{prefix}", strict=False) == network
     except ValueError:

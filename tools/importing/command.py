@@ -1,4 +1,4 @@
-"""`make import`: read, convert, write a stack file, and tell what is left to do."""
+"""`make import`: reads, converts, writes a stack file, and reports what is left to do."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _CHOSEN = (
         "servers fetch what they boot from a web server of yours (docs/boot-server.md), or from s3",
     ),
 )
-"""What the installer's files say nothing of, whatever is in them: setting, value, what it means."""
+"""Settings that the installer's files never contain: setting, chosen value, explanation."""
 _STACK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """A stack file that was written, and what there is to say about it."""
+    """A written stack file, and the report about it."""
 
     path: Path
     told: str
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines stand as they are, and lists below their names."""
+    """A YAML dumper that writes multi-line texts as blocks, and indents lists."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         return super().increase_indent(flow, indentless=False)
@@ -60,9 +60,9 @@ _Dumper.add_representer(str, _text)
 def write(
     root: Path, stack: str | None, install_config: Path, agent_config: Path | None, *, overwrite: bool
 ) -> Imported:
-    """Write the stack file of a project. `stack` None: it is called as the cluster is.
+    """Writes the stack file of a project. `stack` None: the stack gets the cluster's name.
 
-    Raises StackError where a file cannot be read, where there is no name, and where the stack file exists.
+    Raises StackError if a file cannot be read, if there is no name, or if the stack file exists.
     """
     if install_config == Path():
         raise StackError("no file is named", remedy="name it: make import INSTALL_CONFIG=install-config.yaml")
@@ -90,7 +90,7 @@ def write(
 
 
 def take(install_config: Document, agent_config: Document | None = None) -> Taking:
-    """Convert both files. Raises StackError with all values that are not of the kind that the installer wants."""
+    """Converts both files. Raises StackError with all values of a wrong type."""
     taking = Taking()
     install = Place(document=install_config, where="")
     agent = Place(document=agent_config, where="") if agent_config is not None else None
@@ -134,7 +134,7 @@ def _of_agent(taking: Taking, install: Place, agent: Place) -> None:
 
 
 def render(taking: Taking, files: Iterable[Document]) -> str:
-    """The stack file."""
+    """The text of the stack file."""
     known = [field.alias or name for name, field in Settings.model_fields.items()]
     settings = sorted(taking.settings.items(), key=lambda item: known.index(item[0]))
     config = {f"{NAMESPACE}:{name}": value for name, value in settings}
@@ -144,10 +144,10 @@ def render(taking: Taking, files: Iterable[Document]) -> str:
 
 
 def missing(taking: Taking, stack: str) -> tuple[Problem, ...]:
-    """What the settings lack, or what is wrong with them, when the secrets are set.
+    """The problems of the settings that remain when the secrets are set: missing or wrong ones.
 
-    What contradicts is looked for only where nothing is missing, and the release, which no file says, always is: it is
-    asked once more with one.
+    The validation finds contradictions only if nothing is missing. As the release is always missing, the validation
+    runs once without and once with one.
     """
     tree = copy.deepcopy(taking.settings)
     for setting, place in taking.secrets.items():

@@ -1,4 +1,4 @@
-"""The installer's files, read as the installer reads them, with the line of every value."""
+"""Reads the installer's files as the installer does, with the line number of every value."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tools.errors import StackError
 
 Tree = dict[str, Any]
 _MOST = 100_000
-"""Values in a file: aliases can make millions of a few lines."""
+"""Maximum number of values in a file: a few lines with aliases can expand to millions."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Without dates and numbers of base 60, which Go's reader does not know: a MAC address may look like one."""
+    """A YAML loader without dates and base-60 numbers, which Go's YAML reader does not have: some MAC addresses look
+    like them."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -28,7 +29,8 @@ for _tag, _form, _first in (
     ("merge", r"<<", ["<"]),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_form})$"), _first)
-# A tag says a type, too; dates and bytes are none that a stack file has. None stands for tags that are not known.
+# An explicit tag also sets a type. Dates and bytes are removed, because a stack file cannot have them. The key None is
+# for unknown tags.
 _Loader.yaml_constructors = {
     tag: construct
     for tag, construct in yaml.SafeLoader.yaml_constructors.items()
@@ -43,15 +45,15 @@ class Document:
     path: Path
     tree: Tree
     lines: dict[str, int]
-    """By place, such as `platform.baremetal.hosts[0].role`."""
+    """Path of a value, such as `platform.baremetal.hosts[0].role`, to its line number."""
 
     @property
     def name(self) -> str:
-        """What it is called where something is told of it."""
+        """The name of the file in messages."""
         return str(self.path)
 
     def at(self, where: str) -> Any:
-        """The value at a place; None where there is none."""
+        """The value at a path; None if there is none."""
         value: Any = self.tree
         for part in parts(where):
             if isinstance(part, int):
@@ -62,17 +64,17 @@ class Document:
 
 
 def is_list(value: Any) -> bool:
-    """Whether it is a list; the type checker need not know of what."""
+    """Whether the value is a list, without telling the type checker of what."""
     return isinstance(value, list)
 
 
 def parts(where: str) -> list[str | int]:
-    """A place, part by part."""
+    """The parts of a path."""
     return [int(index) if index else name for name, index in re.findall(r"([^.\[\]]+)|\[(\d+)\]", where)]
 
 
 def unreadable(path: Path, *causes: str) -> StackError:
-    """What a file is refused with, each cause with its line."""
+    """The error for an unreadable file; each cause names its line."""
     return StackError(
         f"{path} cannot be read", why="\n       ".join(causes), remedy="correct it, as the installer wants it"
     )
@@ -82,12 +84,13 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 
 def _hidden(quoted: re.Match[str]) -> str:
-    """What YAML takes for an alias or a tag may be a password; a sign or `<stream end>` is none."""
+    """Hides quoted text of a YAML error: an alleged alias or tag may be a password. Very short texts and `<stream end>`
+    cannot be one."""
     return quoted[0] if len(quoted[1]) < 3 or quoted[1].startswith("<") else "'...'"
 
 
 def read(path: Path) -> Document:
-    """Read one of them. Raises StackError with file, line and cause of all that cannot be read."""
+    """Reads a file. Raises StackError with the file, and line and cause of everything that cannot be read."""
     try:
         loader = _Loader(path.read_text())
         node = loader.get_single_node()
@@ -108,7 +111,7 @@ def read(path: Path) -> Document:
 
 
 class _Reader:
-    """From YAML's nodes to plain values."""
+    """Converts YAML nodes to plain values."""
 
     def __init__(self, loader: _Loader) -> None:
         self._loader = loader

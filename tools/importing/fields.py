@@ -1,7 +1,8 @@
-"""Every field that install-config.yaml and agent-config.yaml can have, and what becomes of it.
+"""All fields that install-config.yaml and agent-config.yaml can have, and what each is converted to.
 
-Sources, all in openshift/installer 4.19: data/data/install.openshift.io_installconfigs.yaml; pkg/types, and in
-it installconfig.go, machinepools.go, baremetal/platform.go, agent/agent_config_type.go. A test compares them with that.
+Sources, all in openshift/installer 4.19: data/data/install.openshift.io_installconfigs.yaml; and in pkg/types:
+installconfig.go, machinepools.go, baremetal/platform.go, agent/agent_config_type.go. A test compares this list with
+them.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from metal_ipi.stacks import becomes
 from tools.settings_reference import named, values
 
 Kind = Literal["text", "number", "flag", "texts", "any", "section"]
-"""What YAML must have there; `any` stands for all that is below, too. `section` is no field: fields stand below it."""
+"""The required type in YAML. `any` includes everything below; `section` is no field itself, but has fields below it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A field, and what becomes of it."""
+    """A field, and what it is converted to."""
 
     kind: Kind = "text"
     setting: str = ""
-    """The setting that it becomes as it is; with `[]` where lists are."""
+    """The setting that gets the value unchanged; `[]` stands for a list index."""
     same: tuple[object, ...] = ()
-    """Values that mean what is here anyway."""
+    """Values that need no setting, because they mean what this program does anyway."""
     why: str = ""
-    """Why it is not taken over; empty where one of this package's functions takes it."""
+    """Why it is not converted; empty if a function of this package converts it."""
     remedy: str = ""
     """What to do instead."""
 
@@ -52,7 +53,7 @@ HINTS: Mapping[str, str] = {
     **{name: name for name in ("wwnVendorExtension", "rotational")},
     **{"serialNumber": "serial", "minSizeGigabytes": "minSize"},
 }
-"""Root device hints, and what the rules for disks call them."""
+"""Root device hint to the name of the same rule in our disk rules."""
 _HINT_KINDS: Mapping[str, Kind] = {"rotational": "flag", "minSizeGigabytes": "number"}
 _BMC: Mapping[str, Field] = {
     **dict.fromkeys(("address", "username", "password"), Field()),
@@ -105,7 +106,7 @@ _PLATFORM: Mapping[str, Field] = {
 
 
 def _becomes() -> Iterator[tuple[str, Field]]:
-    """Fields that one setting becomes, turned round."""
+    """Yields the installer fields that correspond to exactly one setting: the reverse of `becomes`."""
     kinds: Mapping[str, Kind] = {"whole number": "number", "`true` or `false`": "flag"}
     for setting, field in values():
         found, words = becomes.of(setting), named(field.annotation)
@@ -190,4 +191,4 @@ AGENT_CONFIG: dict[str, Field] = {
     **{f"hosts[].{name}": field for name, field in _OF_HOSTS.items()},
     **{f"hosts[].BMC.{name}": field for name, field in _BMC.items()},
 }
-"""`bmc` has no name of its own for JSON in the installer's types: both spellings are read."""
+"""The installer's Go types give `bmc` no JSON name, so it reads both spellings."""

@@ -1,4 +1,4 @@
-"""From the hosts of both files to `platform.servers`, and what all servers have in common."""
+"""Converts the hosts of both files to `platform.servers`, and to the settings that all servers share."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _VM = {
     "bridge": "externalBridge",
     "uri": "libvirtURI",
 }
-"""The virtual bootstrap machine's settings, and the installer's."""
+"""Settings of the virtual bootstrap machine to the installer's fields."""
 _BOOT_MODES = {"UEFI": "uefi", "UEFISecureBoot": "uefi", "legacy": "bios"}
 _METHODS = {
     **dict.fromkeys(("redfish", "ilo5-redfish", "idrac-redfish"), "pxe"),
     **dict.fromkeys(("redfish-virtualmedia", "ilo5-virtualmedia", "idrac-virtualmedia"), "live-iso"),
     "redfish-uefihttp": "uefi-http",
 }
-"""Schemes of addresses of BMCs that speak Redfish, and what boots a server likewise here. Source: metal3-io's
+"""URL schemes of BMC addresses with Redfish, and the boot method that is closest here. Source: metal3-io's
 baremetal-operator, pkg/hardwareutils/bmc; `+http` or `+https` may follow."""
 _ADDRESS = re.compile(r"((?P<kind>[a-z0-9-]+)(\+(?P<scheme>https?))?:(//)?)?(?P<host>[^/]+)(?P<path>/.*)?")
 _SYSTEM = re.compile(r"/redfish/v1/Systems/([^/]+)/?")
@@ -40,23 +40,23 @@ _SYSTEM = re.compile(r"/redfish/v1/Systems/([^/]+)/?")
 
 @dataclass(kw_only=True)
 class Host:
-    """A host, which both files may describe."""
+    """A host, which may be in both files."""
 
     places: list[Place]
-    """Where, the one that counts first."""
+    """Its entries in the files; the first one takes precedence."""
     macs: dict[str, str]
-    """Its cards' addresses, by name."""
+    """Interface name to MAC address."""
     network: Network | None = None
     name: str = ""
-    """As platform.servers calls it."""
+    """Its name in platform.servers."""
 
     def given(self, *names: str) -> list[Place]:
-        """The places of a field, which may have several names."""
+        """The fields of these names that have a value, in all its entries."""
         found = [each.below(name) for each in self.places for name in names]
         return [place for place in found if place.value not in (None, "")]
 
     def pick(self, taking: Taking, *names: str) -> Place | None:
-        """The one that counts; of others it is told that they do not."""
+        """The field that takes precedence. Differing values of the others are reported as not used."""
         found = self.given(*names)
         for other in found[1:]:
             if other.value == found[0].value:
@@ -68,7 +68,7 @@ class Host:
 
 
 def take(taking: Taking, install: Place, agent: Place | None, sizes: Sizes) -> list[Host]:
-    """Take over the hosts that have a role here; none where neither file lists any."""
+    """Converts the hosts that have a role in the cluster; returns an empty list if no file lists hosts."""
     baremetal = install.below("platform").below("baremetal")
     hosts = _hosts(taking, baremetal, agent)
     roles = _roles(taking, hosts, sizes)
@@ -100,7 +100,7 @@ def take(taking: Taking, install: Place, agent: Place | None, sizes: Sizes) -> l
 
 
 def _hosts(taking: Taking, baremetal: Place, agent: Place | None) -> list[Host]:
-    """Those of agent-config where it lists any, as the installer has it; install-config knows their BMCs."""
+    """The hosts of agent-config, if it lists any, as in the installer. install-config adds their BMCs."""
     known = [
         Host(places=[place], macs={"": _mac(place.below("bootMACAddress").text)})
         for place in baremetal.below("hosts").items
@@ -124,7 +124,8 @@ def _mac(text: str) -> str:
 
 
 def _roles(taking: Taking, hosts: Sequence[Host], sizes: Sizes) -> list[str]:
-    """A role that is not given is one that still wants hosts, the control plane first, then an arbiter."""
+    """The role of each host. Hosts without one get the roles that still lack hosts: control plane first, then arbiter,
+    then worker."""
     roles: list[str] = []
     given = [host.pick(taking, "role") for host in hosts]
     wanted = ["control-plane"] * sizes.control_plane + ["arbiter"] * sizes.arbiters
@@ -156,7 +157,7 @@ def _sizes(taking: Taking, sizes: Sizes, numbers: dict[str, int]) -> None:
 
 
 def _server(taking: Taking, path: str, host: Host) -> None:
-    """What is of this server alone."""
+    """Converts the settings that belong to one server."""
     taking.put(f"{path}.name", host.name)
     address = host.pick(taking, "bmc.address", "BMC.address")
     if address is not None:
@@ -164,7 +165,7 @@ def _server(taking: Taking, path: str, host: Host) -> None:
 
 
 def _network(taking: Taking, path: str, host: Host, *, alike: bool) -> None:
-    """Its cards, where it is reached, and its networks as they are, unless the settings of all say them."""
+    """Converts MAC address, address and network configuration of a server, unless common settings cover them."""
     found, cards = host.network, host.places[0].below("interfaces").items
     fields = [card.below(name) for card in cards for name in ("name", "macAddress")]
     boot = next(iter(host.given("bootMACAddress")), None)
@@ -189,7 +190,7 @@ def _network(taking: Taking, path: str, host: Host, *, alike: bool) -> None:
 
 
 def _as_it_is(taking: Taking, path: str, found: Network, cards: Sequence[Place], fields: Sequence[Place]) -> None:
-    """The installer finds out in the same way which card is which, by MAC address
+    """Keeps a networkConfig unchanged. Its interfaces are found by their MAC addresses, as in the installer
     (pkg/asset/agent/agentconfig/agenthosts.go)."""
     listed = [{"name": card.below("name").text, "macAddress": _mac(card.below("macAddress").text)} for card in cards]
     names = {card["name"] for card in listed}
@@ -207,7 +208,7 @@ def _as_it_is(taking: Taking, path: str, found: Network, cards: Sequence[Place],
 
 
 def _bmc(taking: Taking, path: str, place: Place) -> None:
-    """By the scheme of its address; none means IPMI."""
+    """Converts a BMC's address by its scheme; without a scheme it is IPMI."""
     found = _ADDRESS.fullmatch(place.text)
     kind = (found["kind"] if found else "") or "ipmi"
     if found is None or kind not in _METHODS:
@@ -231,7 +232,7 @@ def _bmc(taking: Taking, path: str, place: Place) -> None:
 
 
 def _accounts(taking: Taking, hosts: Sequence[Host]) -> None:
-    """In common, where they are."""
+    """Converts BMC accounts: one common account if all are equal."""
     accounts = [
         [host.pick(taking, f"bmc.{name}", f"BMC.{name}") for name in ("username", "password")] for host in hosts
     ]
@@ -248,7 +249,7 @@ def _accounts(taking: Taking, hosts: Sequence[Host]) -> None:
 
 
 def _common_bmc(taking: Taking, hosts: Sequence[Host]) -> None:
-    """How servers boot."""
+    """Converts the boot mode and the boot method of servers."""
     modes: list[tuple[str, Place] | None] = []
     methods: list[tuple[str, Place] | None] = []
     for host in hosts:
@@ -266,12 +267,12 @@ def _common_bmc(taking: Taking, hosts: Sequence[Host]) -> None:
     for name, values in (("bootMode", modes), ("bootMethod", methods)):
         alike = len({each and each[0] for each in values}) == 1
         for number, each in enumerate(values):
-            if each is not None and each[0] != "pxe":  # which is what not set means
+            if each is not None and each[0] != "pxe":  # pxe is the default
                 taking.put(f"platform.{'' if alike else f'servers[{number}].'}bmc.{name}", each[0], each[1])
 
 
 def _are_alike(hosts: Sequence[Host]) -> bool:
-    """Whether the hosts' networks are static ones that differ in nothing but their addresses."""
+    """Whether all hosts have static networks that differ only in their addresses."""
     found = {
         (each.network.gateway, each.network.prefix, each.network.nameservers, each.network.interface)
         for each in hosts
@@ -281,7 +282,7 @@ def _are_alike(hosts: Sequence[Host]) -> bool:
 
 
 def _networks(taking: Taking, hosts: Sequence[Host], *, alike: bool) -> None:
-    """What the hosts' networks have in common."""
+    """Converts the network settings that the hosts share."""
     networks = [host.network for host in hosts if host.network is not None]
     places = [each.place for each in networks]
     for setting in ("gateway", "prefix"):
@@ -299,7 +300,7 @@ def _networks(taking: Taking, hosts: Sequence[Host], *, alike: bool) -> None:
 
 
 def _addresses(taking: Taking, hosts: Sequence[Host], agent: Place | None) -> None:
-    """The rendezvous host is the one that bootstraps the others."""
+    """Reports the rendezvous host, which bootstraps the others in the agent-based installer."""
     place = agent.below("rendezvousIP") if agent is not None else None
     if place is None or not place.text:
         return
@@ -310,7 +311,7 @@ def _addresses(taking: Taking, hosts: Sequence[Host], agent: Place | None) -> No
 
 
 def _disks(taking: Taking, hosts: Sequence[Host], disk: Place) -> None:
-    """Which disk a server is installed to, in common where it is."""
+    """Converts the rules for installation disks: one common rule if all are equal."""
     rules: list[Tree] = []
     sources: list[list[Place]] = []
     for host in hosts:
@@ -338,8 +339,8 @@ def _disks(taking: Taking, hosts: Sequence[Host], disk: Place) -> None:
 
 
 def _bootstrap(taking: Taking, install: Place, hosts: Sequence[Host], numbers: Mapping[str, int], sizes: Sizes) -> None:
-    """A virtual machine where both of its addresses are known, as the installer makes one; a worker's server; or, of a
-    single node, none."""
+    """Chooses how to bootstrap: a virtual machine if both of its addresses are known, as in the installer; else a
+    worker's server; for a single node, none."""
     baremetal = install.below("platform").below("baremetal")
     _bootstrap_network(taking, baremetal)
     vm = {ours: baremetal.below(name) for ours, name in _VM.items()}
@@ -365,7 +366,7 @@ def _bootstrap(taking: Taking, install: Place, hosts: Sequence[Host], numbers: M
 
 
 def _bootstrap_network(taking: Taking, baremetal: Place) -> None:
-    """The machines' own, where no networkConfig has told it."""
+    """The gateway and resolvers of the bootstrap machine, used for all machines if no networkConfig names others."""
     for setting, name in (("gateway", "Gateway"), ("nameservers", "DNS")):
         place = baremetal.below(f"bootstrapExternalStatic{name}")
         found = taking.settings.get("platform", {}).get(setting)

@@ -1,4 +1,4 @@
-"""What a host's networkConfig (NMState) says, as far as the settings of all servers say it as well."""
+"""Reads a host's networkConfig (NMState) as far as the common settings of all servers can express it."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tools.importing.taking import Place, Taking
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """What was found; empty where nothing was."""
+    """What was found; empty values for what was not."""
 
     place: Place
     tree: Tree
-    """As it stands there, without keys."""
+    """The networkConfig without keys and passwords."""
     state: NmState
     address: str = ""
-    """The IPv4 address where the host is reached: of the network that the default gateway is in."""
+    """IPv4 address at which the host is reached: the one in the network of the default gateway."""
     ipv6: str = ""
-    """The IPv6 address of the same interface; empty where there is none, or more than one."""
+    """IPv6 address of the same interface; empty if there is none, or more than one."""
     prefix: int | None = None
     gateway: str = ""
     interface: str = ""
 
     @property
     def nameservers(self) -> tuple[str, ...]:
-        """Its resolvers."""
+        """Its DNS resolvers."""
         return self.state.dns_resolver.config.server
 
     @property
     def is_static(self) -> bool:
-        """Whether it is one Ethernet card with one static IPv4 address, a way out and resolvers, and no more."""
+        """Whether it has only one Ethernet interface with one static IPv4 address, a default route and resolvers."""
         routes, links = self.state.routes.config, self.state.interfaces
         if len(links) != 1 or len(routes) != 1 or not (self.address and self.gateway and self.nameservers):
             return False
@@ -50,12 +50,12 @@ class Network:
 
     @property
     def cards(self) -> dict[str, str]:
-        """Cards whose MAC addresses it says, by name."""
+        """Interface name to MAC address, for interfaces with a MAC address in the networkConfig."""
         return {link.name: link.mac_address for link in self.state.up if link.is_card and link.mac_address}
 
     @property
     def named(self) -> tuple[str, ...]:
-        """All cards that it names."""
+        """All physical interfaces that it names."""
         links = {link.name for link in self.state.up if not link.is_card}
         cards = [link.name for link in self.state.up if link.is_card]
         ports = [port for link in self.state.up for port in link.ports if port not in links]
@@ -63,7 +63,7 @@ class Network:
 
 
 def read(taking: Taking, place: Place | None) -> Network | None:
-    """Read a networkConfig; what is none is told."""
+    """Reads a networkConfig; reports one that is invalid."""
     if place is None or not place.value:
         return None
     if not isinstance(place.value, dict):
@@ -82,7 +82,7 @@ def read(taking: Taking, place: Place | None) -> Network | None:
     if gateway is not None:
         own = [(name, each) for name, each in own if gateway in each.network]
     elif len(own) > 1 or any(link.is_automatic for link in state.up):
-        own = []  # DHCP may tell the one, or any may be it
+        own = []  # unknown: DHCP may assign it, or there are several
     name, address = own[0] if own else ("", None)
     ipv6 = [
         str(each.ip)
@@ -103,7 +103,7 @@ def read(taking: Taking, place: Place | None) -> Network | None:
 
 
 def _without_keys(taking: Taking, place: Place) -> Tree:
-    """Keys stand in no stack file, and none could be used."""
+    """Removes keys and passwords: a stack file must not contain them, and nothing could use them."""
     tree = cast(Tree, place.value)
     interfaces: list[Any] = []
     for item in place.below("interfaces").items:
@@ -118,7 +118,7 @@ def _without_keys(taking: Taking, place: Place) -> Tree:
 
 
 def _is_read(given: Any, known: Any) -> bool:
-    """Whether nothing is given that is not read here."""
+    """Whether all of the given configuration is understood here."""
     if isinstance(given, dict):
         return all(name in known and _is_read(each, known[name]) for name, each in cast(Tree, given).items())
     return not is_list(given) or all(map(_is_read, given, known))

@@ -1,4 +1,4 @@
-"""What was taken over, from where, and what was not, and why."""
+"""Records which values were converted, from where, and which were not, and why."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _KINDS: Mapping[Kind, str] = {
 }
 
 _SECRET = re.compile(r"//[^/\s@]*:[^/\s@]*@|PRIVATE KEY")
-"""What no setting in clear may have in it: a URL's account with its password, a key."""
+"""Texts that must not be in a setting that is not secret: a URL with a password, a private key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A value of a file."""
+    """A place in a file, with the value there."""
 
     document: Document
     where: str
 
     @property
     def value(self) -> Any:
-        """What stands there; None where nothing does."""
+        """The value; None if there is none."""
         return self.document.at(self.where)
 
     @property
     def text(self) -> str:
-        """The same as a text, which Go's reader makes of a number; empty where nothing stands there."""
+        """The value as a text; empty if there is none. Go's YAML reader also accepts a number for a text."""
         return "" if self.value is None else str(self.value).strip()
 
     def below(self, name: str) -> Place:
-        """A value in it."""
+        """The place of a field in this value."""
         return Place(document=self.document, where=f"{self.where}.{name}" if self.where else name)
 
     @property
@@ -51,7 +51,7 @@ class Place:
 
     @property
     def line(self) -> int:
-        """Where it begins; of what is missing, where that begins that it is missing in."""
+        """Line number of the value; for a missing value that of the enclosing one."""
         where = self.where
         while where and where not in self.document.lines:
             where = where[: max(where.rfind("."), where.rfind("["), 0)]
@@ -63,7 +63,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What was not taken over, and what to do instead."""
+    """A value that was not converted, with the reason and what to do instead."""
 
     place: Place
     why: str
@@ -72,7 +72,7 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """What neither file says."""
+    """A setting that neither file contains."""
 
     setting: str
     value: str
@@ -81,23 +81,24 @@ class Chosen:
 
 @dataclass(kw_only=True)
 class Taking:
-    """The settings, as far as they are."""
+    """The settings so far."""
 
     settings: Tree = field(default_factory=dict[str, Any])
-    """By their names in a stack file; no secrets."""
+    """By their names in a stack file; without secrets."""
     secrets: dict[str, Place] = field(default_factory=dict[str, Place])
-    """By path, where the secret stands."""
+    """Path of a secret setting to the place of its value."""
     sources: dict[str, Place] = field(default_factory=dict[str, Place])
-    """By path of a setting, where it is from."""
+    """Path of a setting to the place that it comes from."""
     told: list[Told] = field(default_factory=list[Told])
     chosen: list[Chosen] = field(default_factory=list[Chosen])
     taken: int = 0
-    """How many fields were taken over as they are."""
+    """Number of fields that were taken unchanged."""
     _done: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     _told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def put(self, setting: str, value: Any, *places: Place) -> None:
-        """Set a setting (`platform.servers[0].name`); `places` are what it is made of. A secret is told instead."""
+        """Sets a setting (`platform.servers[0].name`). `places` are the fields it comes from. A value with a secret is
+        reported instead."""
         if _SECRET.search(str(value)):
             for place in places:
                 self.tell(place, "a password or a private key is in it", f"set metal-ipi:{setting} to what has none")
@@ -108,28 +109,28 @@ class Taking:
             self.sources[setting] = places[0]
 
     def secret(self, setting: str, place: Place) -> None:
-        """A setting that must not stand in a file in clear."""
+        """Records a setting whose value must not be in a file in clear."""
         self.secrets[setting] = place
         self.done(place)
 
     def tell(self, place: Place, why: str, remedy: str = "nothing to do", *, of: Place | None = None) -> None:
-        """Say that a value is not taken over, or not as it is; `of` is the field that it is a part of."""
+        """Reports a value that is not converted, or only in part. `of` is the field that contains it."""
         self.told.append(Told(place=place, why=why, remedy=remedy))
         field = of or place
         self._told.add((field.document.name, field.where))
         self.done(field)
 
     def choose(self, setting: str, value: Any, why: str) -> None:
-        """Set what neither file says; a person should look at it."""
+        """Sets a value that neither file contains; the user should check it."""
         put(self.settings, setting, value)
         self.chosen.append(Chosen(setting=setting, value=_shown(value), why=why))
 
     def done(self, *places: Place) -> None:
-        """Nothing more is to be said of these."""
+        """Marks fields as handled."""
         self._done |= {(place.document.name, place.where) for place in places}
 
     def rest(self, document: Document, fields: Mapping[str, Field]) -> None:
-        """Take over what becomes a setting as it is, and tell of everything that nobody took."""
+        """Converts the fields that become a setting unchanged, and reports all that are not handled."""
         for place, known in _leaves(Place(document=document, where=""), fields):
             if not self.is_done(place):
                 self._left(
@@ -138,7 +139,7 @@ class Taking:
             self.taken += not self._is_told(place)
 
     def _left(self, place: Place, known: Field) -> None:
-        """What nobody took."""
+        """Handles one field that no function has handled."""
         value = str(place.value) if known.kind == "text" else place.value
         if value in known.same:
             self.done(place)
@@ -153,7 +154,7 @@ class Taking:
             )
 
     def is_done(self, place: Place) -> bool:
-        """Whether it was taken over, or it or what it stands in was told."""
+        """Whether the field was converted, or it or an enclosing one was reported."""
         return (place.document.name, place.where) in self._done or self._is_told(place)
 
     def _is_told(self, place: Place) -> bool:
@@ -161,7 +162,8 @@ class Taking:
         return any((place.document.name, where) in self._told for where in (place.where, *above))
 
     def source(self, setting: str) -> Place | None:
-        """Where a setting is from, what it stands in, or the first of what stands in it."""
+        """The place a setting comes from: its own, that of an enclosing setting, or the first one of a setting inside
+        it."""
         found = [setting, *(name for name in self.sources if setting.startswith((f"{name}.", f"{name}[")))]
         found += [name for name in self.sources if name.startswith(f"{setting}.")]
         return next((self.sources[name] for name in found if name in self.sources), None)
@@ -172,7 +174,7 @@ def _shown(value: Any) -> str:
 
 
 def put(tree: Tree, setting: str, value: Any) -> None:
-    """Set a setting in a tree; lists grow item by item."""
+    """Sets a setting in a tree; lists grow as needed."""
     way = parts(setting)
     found: Any = tree
     for part, following in pairwise(way):
@@ -186,7 +188,7 @@ def put(tree: Tree, setting: str, value: Any) -> None:
 
 
 def check(document: Document, fields: Mapping[str, Field]) -> None:
-    """Raises StackError with all values that are of another kind than the installer wants."""
+    """Raises StackError with all values of a wrong type."""
     wrong = [
         f"line {document.lines[place.where]}: {place.where} must be {_KINDS.get(known.kind) or 'a mapping or a list'}"
         for place, known in _leaves(Place(document=document, where=""), fields)
@@ -197,7 +199,8 @@ def check(document: Document, fields: Mapping[str, Field]) -> None:
 
 
 def _leaves(place: Place, fields: Mapping[str, Field]) -> Iterator[tuple[Place, Field | None]]:
-    """Every field that is given, and what is known of it; empty ones mean that nothing is."""
+    """Yields every field with a value, and its entry in `fields` (None for an unknown field). Empty values are
+    skipped."""
     value, where = place.value, re.sub(r"\[\d+\]", "[]", place.where)
     wanted = _sections(tuple(fields)).get(where)
     if isinstance(value, dict) and wanted is dict:
@@ -212,7 +215,7 @@ def _leaves(place: Place, fields: Mapping[str, Field]) -> Iterator[tuple[Place, 
 
 @cache
 def _sections(fields: tuple[str, ...]) -> Mapping[str, type]:
-    """What stands where fields stand below: mappings and lists."""
+    """Path of each enclosing value to its type, dict or list."""
     found: dict[str, type] = {"": dict}
     for name in fields:
         ends = [each.start() for each in re.finditer(r"[.\[]", name)]
@@ -226,7 +229,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _is(value: Any, kind: Kind) -> bool:
-    """Go's reader takes a number where a text is wanted."""
+    """Whether a value has the type. Go's YAML reader accepts a number for a text."""
     if kind == "texts":
         return is_list(value) and all(_is(each, "text") for each in cast("list[Any]", value))
     if kind in ("flag", "any", "section"):

@@ -1,9 +1,9 @@
-"""Pictures of a cluster, as SVG text: what it is made of (`topology`), and how the last `up` went (`timeline`).
+"""Pictures of a cluster as SVG: its parts (`topology`), and the course of the last `up` (`timeline`).
 
-    topology.svg(model.from_state(resources))    the resources of an exported state
-    topology.svg(model.from_events(events))      the engine's events of a preview, with what it would change
-    timeline.svg(run)                            the record of an `up`
+    topology.svg(model.from_state(resources))    from the resources of an exported state
+    topology.svg(model.from_events(events))      from the engine's events of a preview, with the planned changes
+    timeline.svg(run)                            from the record of an `up`
 
-All of it is pure functions from data to text; only `make` reads and writes files. No secret is ever drawn: of each
-resource only what `model` names is looked at, and what is marked as secret there is masked.
+All of it is pure functions from data to text; only `commands` reads and writes files. Pictures never contain secrets:
+`model` reads only the properties that it names, and masks those that are marked as secret.
 """

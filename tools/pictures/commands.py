@@ -1,4 +1,4 @@
-"""`make topology` and `make timeline`: from what a stack left on disk, or from a rehearsal, to a file."""
+"""`make topology` and `make timeline`: draw a picture from a stack's files, or from a rehearsal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tools.states import state_of
 
 
 def topology(layout: Layout) -> Path:
-    """Draw the stack's state, or where it has none, what a rehearsal tells; returns the file."""
+    """Draws the stack's state, or without a state the result of a rehearsal; returns the file."""
     document = stackfile.read(layout.stack_file)
     states = [state_of(each) for each in (layout, *map(layout.of_pool, layout.pools))]
     if resources := [resource for state in states for resource in state.resources]:
@@ -42,7 +42,7 @@ def topology(layout: Layout) -> Path:
 
 
 def timeline(layout: Layout) -> Path:
-    """Draw what the stack's last `up` recorded; returns the file. Raises StackError where there is no record."""
+    """Draws the record of the stack's last `up`; returns the file. Raises StackError if there is no record."""
     stackfile.read(layout.stack_file)
     try:
         run = record.read(layout.timeline.read_text())
@@ -62,7 +62,7 @@ def timeline(layout: Layout) -> Path:
 
 
 def _write(layout: Layout, kind: str, text: str) -> Path:
-    """To OUT, or where pictures are kept."""
+    """Writes to OUT, or to the default path."""
     path = Path(os.environ.get("OUT") or layout.picture(kind))
     try:
         make_private(path.parent)

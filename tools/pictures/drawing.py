@@ -1,4 +1,4 @@
-"""SVG with texts that stay in their places: measured conservatively, cut where they are too long, and escaped."""
+"""SVG drawing. Texts are measured conservatively, shortened if they are too long, and escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNS: dict[Change, str] = {
     "replace": "± replaced",
     "delete": "- going away",
 }
-"""Colour alone tells nothing to many."""
+"""Signs next to colours, for people who cannot distinguish the colours."""
 
 _LIGHT = {
     "page": "#ffffff", "card": "#f6f8fa", "edge": "#d1d9e0", "ink": "#1f2328", "soft": "#59636e",
@@ -32,16 +32,16 @@ _EMS = {
     **dict.fromkeys("abcdeghknopqsuvxyz0123456789*_$?", 0.64),
     **dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ&", 0.79),
 }
-"""The width of a character by the size of the font; of any other it is taken for 1."""
+"""Width of a character relative to the font size; 1 for all others."""
 
 
 def measure(text: str, size: float, *, bold: bool = False) -> float:
-    """No less than the width of a text in pixels, in any of the fonts: as wide as DejaVu Sans, the widest of them."""
+    """An upper limit of a text's width in pixels, in any of the fonts: DejaVu Sans is the widest of them."""
     return sum(_EMS.get(character, 1.0) for character in text) * size * (1.13 if bold else 1.0)
 
 
 def fit(text: str, room: float, size: float, *, bold: bool = False, keep_end: bool = False) -> str:
-    """The text, or as much of it as there is room for; names are told apart by their ends, so these may be kept."""
+    """The text, shortened to fit. `keep_end` also keeps its end, because names often differ at the end."""
     if measure(text, size, bold=bold) <= room:
         return text
     room -= measure("…", size, bold=bold)
@@ -56,17 +56,18 @@ def fit(text: str, room: float, size: float, *, bold: bool = False, keep_end: bo
 
 
 def plain(text: str) -> str:
-    """What can stand in XML and does not steer how it is shown: no controls, no marks of direction, no half letters."""
+    """Replaces characters that XML does not allow or that change how text is shown: controls, direction marks,
+    surrogates."""
     return "".join("�" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Cn", "Co") else c for c in text)
 
 
 def listed(values: Sequence[str], room: float, size: float) -> str:
-    """As many values as there is room for, and how many more there are; the first one in any case."""
+    """As many values as fit, and the number of the others; at least the first value."""
     found = ""
     for count in range(1, len(values) + 1):
         left = len(values) - count
         text = ", ".join(values[:count]) + (f" and {left} more" if left else "")
-        # Without what it ends with, the next one is longer.
+        # Without «and n more», longer lists can only be longer.
         if found and measure(", ".join(values[:count]), size) > room:
             break
         if not found or measure(text, size) <= room:
@@ -75,7 +76,7 @@ def listed(values: Sequence[str], room: float, size: float) -> str:
 
 
 class Canvas:
-    """A picture; what is drawn later is above."""
+    """A picture; later elements cover earlier ones."""
 
     def __init__(self, width: float, height: float, *, title: str, description: str) -> None:
         self._root = ElementTree.Element(
@@ -91,7 +92,7 @@ class Canvas:
         self.box(0.5, 0.5, width - 1, height - 1, "page")
 
     def box(self, x: float, y: float, width: float, height: float, kind: str, *, tip: str = "") -> None:
-        """A rectangle with round corners."""
+        """A rectangle with rounded corners."""
         places = {"x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height)}
         element = ElementTree.SubElement(self._root, "rect", {"class": kind, **places, "rx": _n(min(6, height / 5))})
         if tip:
@@ -101,7 +102,8 @@ class Canvas:
         self, x: float, y: float, text: str, room: float, kind: str = "", *,
         size: float = 12, bold: bool = False, keep_end: bool = False, right: bool = False, full: str = "",
     ) -> None:  # fmt: skip
-        """A line of text in `room` pixels from `x` on (`right`: up to `x`); one that is cut has a tooltip."""
+        """A line of text in `room` pixels to the right of `x` (with `right`: to the left). A shortened text gets a
+        tooltip."""
         text, full = plain(text), plain(full)
         shown = fit(text, room, size, bold=bold, keep_end=keep_end)
         attributes = {"x": _n(x), "y": _n(y), "font-size": _n(size)}
@@ -115,16 +117,16 @@ class Canvas:
             tip.text = full or text
 
     def line(self, *points: tuple[float, float], kind: str = "line") -> None:
-        """Straight lines from point to point."""
+        """Straight lines between the points."""
         path = " L".join(f"{_n(x)} {_n(y)}" for x, y in points)
         ElementTree.SubElement(self._root, "path", {"class": kind, "d": f"M{path}"})
 
     def dot(self, x: float, y: float, kind: str = "dot") -> None:
-        """Where something is connected."""
+        """A dot where something is connected."""
         ElementTree.SubElement(self._root, "circle", {"class": kind, "cx": _n(x), "cy": _n(y), "r": "4.5"})
 
     def sign(self, right: float, y: float, change: Change) -> float:
-        """What becomes of something, up to `right`; returns the width it takes."""
+        """The sign of a change, which ends at `right`; returns the width that it takes."""
         if change == "same":
             return 0
         width = measure(SIGNS[change], 11, bold=True)
@@ -132,13 +134,13 @@ class Canvas:
         return width + 8
 
     def svg(self) -> str:
-        """The picture as text."""
+        """The picture as SVG text."""
         ElementTree.indent(self._root)
         return ElementTree.tostring(self._root, encoding="unicode") + "\n"
 
 
 def _style() -> str:
-    """Colours for both modes; no variables, which not every program that shows pictures knows."""
+    """Colours for light and dark mode. No CSS variables, because some viewers do not support them."""
     shape = (
         f"text{{font-family:{FONT};font-variant-numeric:tabular-nums}}"
         "path{fill:none;stroke-width:1.5}.group{fill-opacity:.5}"

@@ -1,4 +1,4 @@
-"""Where the machines of each role are drawn, and what their boxes say."""
+"""The layout of the machines of each role, and the texts in their boxes."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ WIDTH, MARGIN, GAP = 960.0, 24.0, 18.0
 COLUMN = (WIDTH - 2 * MARGIN - 2 * GAP) / 3
 PAD, LINE = 12.0, 18.0
 _SHOWN = 6
-"""Machines of a role that are drawn; of more, all but one of these, and how many more there are."""
+"""Maximum number of boxes per role and column. If there are more machines, the last box says how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The machines of a role, and where they are drawn."""
+    """The machines of a role, and their place in the picture."""
 
     role: Role
     machines: Sequence[Machine]
     kind: str
-    """What all of them are; empty where each says it itself."""
+    """The kind of all machines; empty if it is shown in each box."""
     more: Sequence[Machine]
-    """Those that are not drawn one by one."""
+    """The machines without a box of their own."""
     x: float
     columns: int
     lines: int
-    """Of text in each box."""
+    """Number of text lines in each box."""
 
     @property
     def width(self) -> float:
-        """The width of its frame."""
+        """Width of its frame."""
         return self.columns * COLUMN + (self.columns - 1) * GAP
 
     @property
     def box(self) -> float:
-        """The height of a machine's box."""
+        """Height of a machine's box."""
         return 10 + LINE * self.lines + 6
 
     @property
     def height(self) -> float:
-        """The height of its frame, which others may exceed."""
+        """Height of its frame; other frames may be higher."""
         rows = -(-(len(self.machines) + bool(self.more)) // self.columns)
         return 34 + rows * (self.box + 8) + 4
 
 
 def grouped(topology: Topology) -> list[Group]:
-    """The roles that have machines, side by side; what is left of three columns is the first one's."""
+    """The roles that have machines, side by side in three columns; the first role gets the free columns."""
     there: list[Role] = [role for role in ROLES if topology.of(role)]
     groups: list[Group] = []
     x = MARGIN
@@ -65,7 +65,7 @@ def grouped(topology: Topology) -> list[Group]:
 
 
 def _chosen(machines: list[Machine], most: int) -> tuple[list[Machine], list[Machine]]:
-    """Those that are drawn, and the others; what changes is drawn first of all."""
+    """The machines with a box of their own, and the others. Changed machines get a box first."""
     if len(machines) <= most:
         return machines, []
     first = sorted(range(len(machines)), key=lambda number: machines[number].change == "same")
@@ -77,7 +77,7 @@ def _chosen(machines: list[Machine], most: int) -> tuple[list[Machine], list[Mac
 
 
 def facts(machine: Machine, *, kind: bool) -> list[tuple[str, str]]:
-    """What a box says of its machine, line by line, with a label; `kind`: also what kind of machine it is."""
+    """The labelled lines in a machine's box. `kind`: also the kind of the machine."""
     if machine.gone:
         return [("", "removed after the installation")]
     lines = [("", machine.kind)] if kind else []

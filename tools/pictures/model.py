@@ -1,4 +1,4 @@
-"""What a cluster is made of, as far as its resources tell: machines, networks, names and addresses. Pure functions."""
+"""Builds the topology of a cluster from its resources: machines, networks, names and addresses. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLATFORMS = {
     RACK: "servers with BMCs (Redfish)",
     "metal-ipi:machines:Ironic": "servers through Ironic",
 }
-"""What people call a platform, by its component."""
+"""Component type to the platform's name for people."""
 _NAMES = "metal-ipi:index:DnsRecords"
 _SPOT_MACHINE = "metal-ipi:index:SpotMachine"
 _GATE = "metal-ipi:index:Gate"
@@ -34,28 +34,28 @@ _METALLB = "kubernetes:metallb.io/"
 _ADDRESSES = ("A", "AAAA", "CNAME")
 _KEPT_BY_HAND = "kept by hand"
 _ARBITERS = "arbiter"
-"""The name of the arbiter's pool."""
+"""Name of the arbiters' component."""
 _WORKERS = "workers"
-"""The name of the workers' pool."""
+"""Name of the workers' component."""
 _RESERVED_FOR = "service-addresses-{pool}"
-"""The name of what is reserved for a pool of service addresses. In a preview nothing else relates the two: the pool's
-addresses are not known, and events have no dependencies."""
+"""Name of the address reservation for a pool of service addresses. In a preview only this name connects the two: the
+addresses are unknown, and events have no dependencies."""
 _MARK = re.compile(r"metal-ipi:[^: ]*:[^: ]*:(\S+) run=")
-"""How the description of a VLAN begins: stack, cluster and its name (`components.machines.tags.label`)."""
+"""Beginning of a VLAN's description: stack, cluster and its name (`components.machines.tags.label`)."""
 
 
 def from_state(resources: Iterable[Tree]) -> Topology:
-    """Of the resources of an exported state (`Deployment.resources`)."""
+    """The topology of the resources of an exported state (`Deployment.resources`)."""
     return _topology(_Parts(of_state(resources)), planned=False)
 
 
 def from_events(events: Iterable[EngineEvent]) -> Topology:
-    """Of the engine's events of a preview (or of another operation), with what becomes of each part."""
+    """The topology of a preview (or another operation) from the engine's events, with the planned changes."""
     return planned(of_events(events))
 
 
 def planned(resources: Iterable[Resource]) -> Topology:
-    """The same of resources as events have told of them."""
+    """The topology of resources that were read from events."""
     return _topology(_Parts(resources), planned=True)
 
 
@@ -80,7 +80,7 @@ def _topology(parts: _Parts, *, planned: bool) -> Topology:
 
 
 class _Parts:
-    """Resources, by what they are to the cluster."""
+    """The resources, by their meaning for the cluster."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._by_type: defaultdict[str, list[Resource]] = defaultdict(list)
@@ -91,7 +91,7 @@ class _Parts:
         self._outputs: Tree = next((each.outputs for each in self.of(STACK_TYPE)), {})
         self._bmcs = next((mapping(each.outputs, "servers") for each in self.of(RACK)), {})
         self._beside: defaultdict[str, list[Resource]] = defaultdict(list)
-        for each in self.of(_BOND, _SESSION):  # `<host name>-bond`, `<host name>-bgp`
+        for each in self.of(_BOND, _SESSION):  # named `<host name>-bond`, `<host name>-bgp`
             self._beside[urn_name(each.urn).rpartition("-")[0]].append(each)
         for each in self.of(INSTALLATION):
             self._beside[str(each.inputs.get("hostname"))].append(each)
@@ -101,7 +101,7 @@ class _Parts:
         return [each for type_ in types for each in self._by_type.get(type_, ())]
 
     def cluster(self) -> Tree:
-        """Name, domain and version; a failed `up` has left no outputs, but has looked before it ordered."""
+        """Name, domain and version. A failed `up` has no outputs, so they may come from the inputs of Preflight."""
         if found := mapping(self._outputs, "cluster"):
             return found
         planned: Tree = next((each.inputs for each in self.of(PREFLIGHT)), {})
@@ -109,7 +109,7 @@ class _Parts:
         return {"name": domain.partition(".")[0], "domain": domain, "version": planned.get("version", "")}
 
     def place(self) -> str:
-        """Metro or facilities, as they were ordered and as they came."""
+        """The ordered metro or facilities, and the facilities in which machines were deployed."""
         ordered = self.of(DEVICE, SPOT_REQUEST, EPHEMERAL)
         metros = {str(each.inputs["metro"]) for each in ordered if each.inputs.get("metro")}
         wanted = {str(one) for each in ordered for one in listed(each.inputs, "facilities")}
@@ -120,12 +120,12 @@ class _Parts:
     # --- machines --------------------------------------------------------------------------------------------------
 
     def machines(self) -> tuple[Machine, ...]:
-        """Every machine, also one that was removed or is going away."""
+        """All machines, also those that were removed or will be."""
         made = (*map(self._device, self.of(DEVICE)), *self._spot(), *map(self._server, self.of(*SERVERS)))
         return (*made, *map(self._bootstrap, self.of(EPHEMERAL)))
 
     def _machine(self, resource: Resource, name: str, kind: str, *notes: str, at: Resource | None = None) -> Machine:
-        """One that stays; `at` knows its addresses, where that is another resource."""
+        """A permanent machine. `at`: the resource with its addresses, if that is another one."""
         found = at or resource
         touched = resource.change == "same" and _together(self._beside[name]) != "same"
         return Machine(
@@ -139,7 +139,8 @@ class _Parts:
         )
 
     def _role(self, resource: Resource) -> Role:
-        """A machine stands in its role's pool. Of the spot market, and in older states, it is in a component there."""
+        """A machine's role from its parent component. Spot machines, and machines in older states, have a component of
+        their own in between."""
         component = self._by_urn.get(resource.parent)
         pools = {urn_name(each) for each in (resource.parent, component.parent if component else "")}
         return "worker" if _WORKERS in pools else "control-plane"
@@ -170,7 +171,7 @@ class _Parts:
         return str(self._bmcs.get(server.text("server"), "")).removeprefix("https://")
 
     def _bootstrap(self, machine: Resource) -> Machine:
-        """It stands until it is removed, within the same `up`."""
+        """The bootstrap machine, which is removed within the same `up`."""
         gone = any(each.change == "same" for each in self.of(REMOVAL))
         platform = machine.text("platform")
         lent = f"server {machine.text('server')}, lent"
@@ -188,14 +189,14 @@ class _Parts:
         if platform == "equinix-metal":
             return replace(found, public=public, private=private)
         mac, bmc = str(machine.inputs.get("mac", "")), self._bmc(machine) if platform == "redfish" else ""
-        # Its addresses are known before it is.
+        # Its addresses are known before it exists.
         given = str(machine.inputs.get("publicIpv4", public))
         return replace(found, public=given, private=str(machine.inputs.get("privateIpv4", given)), mac=mac, bmc=bmc)
 
     # --- networks --------------------------------------------------------------------------------------------------
 
     def networks(self, machines: Iterable[Machine]) -> tuple[Network, ...]:
-        """What the machines share, from the outside to the inside."""
+        """The networks that the machines share, from the outside to the inside."""
         there = [each for each in machines if not each.gone]
         everyone = _roles(there)
         if not self.of(METAL):
@@ -217,7 +218,8 @@ class _Parts:
         told = next((mapping(each.outputs, "networks") for each in self.of(METAL)), {})
         names = {str(mapping(told, name).get("vlan")): name for name in told}
         for vlan in sorted(self.of(_VLAN), key=lambda each: order(each.text("vxlan"))):
-            # A VLAN that goes away, or of a state that was made before the platform told of its VLANs, says it itself.
+            # The platform's outputs do not contain a VLAN that will be deleted, or one of an old state: its description
+            # has the name.
             mark = _MARK.match(str(vlan.inputs.get("description")))
             name = names.get(vlan.urn) or (mark[1] if mark else vlan.name)
             network = mapping(told, name)
@@ -232,12 +234,12 @@ class _Parts:
             yield Network(name=f"VLAN {number} {name}", detail=", ".join(details), roles=roles, change=vlan.change)
 
     def _gateway(self, vlan: Resource, network: Tree) -> Resource | None:
-        """The gateway that the platform tells of, or that names the VLAN's id."""
+        """The gateway that the platform's outputs name, or the one with the VLAN's id."""
         by_id = (each for each in self.of(_GATEWAY) if vlan.id and each.inputs.get("vlanId") == vlan.id)
         return self._by_urn.get(str(network.get("gateway"))) or next(by_id, None)
 
     def _peers(self) -> str:
-        """The two ends of the sessions, where MetalLB was told of them."""
+        """Both ends of the BGP sessions, as configured for MetalLB."""
         found: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for each in self._metallb("BGPPeer"):
             spec = mapping(each.inputs, "spec")
@@ -248,7 +250,7 @@ class _Parts:
     # --- names and addresses ---------------------------------------------------------------------------------------
 
     def names(self) -> tuple[Name, ...]:
-        """Names that stay, and where they lead; those of nodes too."""
+        """The permanent DNS names with their values, including those of nodes."""
         found: dict[str, Name] = {}
         for each in self.of(_NAMES):
             if each.inputs.get("ephemeral") is True:
@@ -265,7 +267,7 @@ class _Parts:
         return tuple(found.values()) or self._needed()
 
     def _needed(self) -> tuple[Name, ...]:
-        """What somebody else is to set: `api.lab.example.com. A 192.0.2.1`, a line for each value."""
+        """The records that the user must set, from lines like `api.lab.example.com. A 192.0.2.1`."""
         values: defaultdict[str, list[str]] = defaultdict(list)
         for line in listed(mapping(self._outputs, "dns"), "needed"):
             name, _, rest = str(line).partition(". ")
@@ -276,12 +278,12 @@ class _Parts:
 
     @property
     def shared_names(self) -> tuple[str, ...]:
-        """The names that are no single node's."""
+        """The names that do not belong to a single node."""
         domain = str(self.cluster().get("domain", ""))
         return tuple(f"{host}.{domain}" for host in ("api", "api-int", "*.apps"))
 
     def api(self, machines: Iterable[Machine], names: Iterable[Name]) -> tuple[str, str]:
-        """How the API is reached, and its own address; empty where it has none."""
+        """How the API is reached, and its own address; an empty address if it has none."""
         address = str(mapping(self._outputs, "api").get("address") or "")
         for gate in self.of(_GATE):
             if gate.inputs.get("kind") == _ANNOUNCED:
@@ -296,7 +298,7 @@ class _Parts:
         return "DNS round robin", ""
 
     def pools(self) -> tuple[Pool, ...]:
-        """What services of type LoadBalancer get addresses from."""
+        """The address pools for services of type LoadBalancer."""
         over_bgp = {
             str(name): f"/{length}" if (length := mapping(each.inputs, "spec").get("aggregationLength")) else ""
             for each in self._metallb("BGPAdvertisement")
@@ -321,14 +323,14 @@ class _Parts:
 
 
 def _compared(resource: Resource, key: str, before: Tree, after: Tree) -> Change:
-    """What becomes of one record: those of a zone are one resource."""
+    """The change of one record: all records of a zone are one resource."""
     if resource.change in ("create", "replace", "same"):
         return resource.change
     return "create" if key not in before else "same" if before[key] == after[key] else "update"
 
 
 def _together(resources: Iterable[Resource]) -> Change:
-    """What becomes of something that several resources make up."""
+    """The common change of several resources."""
     changes: set[Change] = {each.change for each in resources}
     return changes.pop() if len(changes) == 1 else "update" if changes else "same"
 

@@ -1,4 +1,4 @@
-"""What an `up` did and when: kept when it ends, for the timeline."""
+"""The record of an `up`, kept for the timeline: what it did, and when."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from tools.state import urn_name
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What was done with one resource."""
+    """One operation on one resource."""
 
     name: str
     type: str
     op: str
     begin: float
-    """Seconds from the beginning of the run."""
+    """Seconds from the start of the run."""
     end: float | None
-    """None: it was under way when the run ended."""
+    """Seconds from the start of the run; None: it was still going on when the run ended."""
     failed: bool
     told: str = ""
-    """What a gate saw when it passed, or why a step failed."""
+    """What a gate observed when it passed, or why a step failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """An `up`."""
+    """One run of `up`."""
 
     stack: str
     began: str
-    """When, in UTC, for people."""
+    """Start time in UTC, for people."""
     seconds: float
     failed: bool
     steps: tuple[Step, ...]
-    """In the order they began."""
+    """In the order in which they began."""
 
 
 def of_progress(
     progress: Progress, stack: str, began: datetime, since: float, redact: Callable[[str], str], *, failed: bool
 ) -> Run:
-    """The record of an `up` that ends now; `since` is when it began, on the clock of `progress`."""
+    """The record of an `up` that ends now. `since`: its start, on the clock of `progress`."""
     steps: list[Step] = []
     for step in progress.steps.values():
         messages = progress.errors.get(step.urn) or [step.status]
@@ -69,12 +69,12 @@ def of_progress(
 
 
 def write(run: Run) -> str:
-    """The record as text."""
+    """The record as JSON."""
     return json.dumps(asdict(run), indent=1) + "\n"
 
 
 def read(text: str) -> Run:
-    """The record from its text. Raises ValueError, KeyError, TypeError or AttributeError when it is none."""
+    """Reads a record from JSON. Raises ValueError, KeyError, TypeError or AttributeError if it is invalid."""
     document: dict[str, Any] = json.loads(text)
     steps = tuple(Step(**each) for each in document.pop("steps"))
     return Run(**document, steps=steps)

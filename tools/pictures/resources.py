@@ -1,4 +1,5 @@
-"""Resources as data, from a state or from the engine's events; what is unknown is called so, secrets are masked."""
+"""Resources as plain data, from a state or from the engine's events. Unknown and secret values are replaced by
+texts."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from tools.state import urn_name
 Tree = Mapping[str, Any]
 Change = Literal["create", "update", "replace", "delete", "same"]
 CHANGES: tuple[Change, ...] = ("create", "update", "replace", "delete")
-"""All but `same`, in the order in which they are told."""
+"""All changes but `same`, in display order."""
 
 UNKNOWN = "known after up"
-"""Stands for a value that is not there before the resource is."""
+"""Replaces a value that is unknown until the resource exists."""
 MASKED = "[secret]"
-"""Stands for a secret."""
+"""Replaces a secret."""
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 _SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  how the engine marks one (sdk/go/common/resource)
 _SENTINELS = (
@@ -30,9 +31,7 @@ _SENTINELS = (
     "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
     "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
 )
-"""What the engine writes for an unknown asset, string, boolean, number, list and object.
-
-sdk/go/common/resource/plugin."""
+"""The engine's marks of an unknown asset, string, boolean, number, list and object (sdk/go/common/resource/plugin)."""
 _CHANGES: Mapping[str, Change] = {
     "create": "create",
     "import": "create",
@@ -47,16 +46,16 @@ _CHANGES: Mapping[str, Change] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One resource, as it will be; one that is going away, as it was."""
+    """One resource: its future state, or the old state of one that will be deleted."""
 
     urn: str
     type: str
     id: str = ""
-    """The platform's; empty before there is one."""
+    """The platform's id; empty before it exists."""
     parent: str = ""
-    """The URN of its parent."""
+    """URN of its parent."""
     custom: bool = False
-    """Whether a provider has it; a component has none."""
+    """Whether it belongs to a provider; false for a component."""
     change: Change = "same"
     inputs: Tree = field(default_factory=dict[str, Any])
     outputs: Tree = field(default_factory=dict[str, Any])
@@ -69,7 +68,7 @@ class Resource:
         return urn_name(self.urn)
 
     def text(self, *names: str) -> str:
-        """The first of these outputs or inputs that has a value; what is yet to be made may not know it."""
+        """The first of these outputs or inputs that has a value. For a new resource without a value: UNKNOWN."""
         for name in names:
             for tree in (self.outputs, self.inputs):
                 if (value := tree.get(name)) not in (None, ""):
@@ -78,7 +77,7 @@ class Resource:
 
 
 def of_state(resources: Iterable[Tree]) -> list[Resource]:
-    """What stands in a state; what waits there to be deleted is left out."""
+    """The resources in a state, without those that are waiting for deletion."""
     return [
         Resource(
             urn=str(each["urn"]),
@@ -95,7 +94,7 @@ def of_state(resources: Iterable[Tree]) -> list[Resource]:
 
 
 def of_events(events: Iterable[EngineEvent]) -> list[Resource]:
-    """What an operation makes of the resources, in the order they are first heard of."""
+    """The resources after an operation, in the order of their first event."""
     found: dict[str, Resource] = {}
     for event in events:
         told = event.resource_pre_event or event.res_outputs_event
@@ -106,7 +105,7 @@ def of_events(events: Iterable[EngineEvent]) -> list[Resource]:
 
 
 def _told(metadata: StepEventMetadata, known: Resource | None) -> Resource:
-    """A replacement is told in several steps; what comes about by it counts, not what goes."""
+    """Updates a resource with one event. A replacement has several events; the new resource counts, not the old one."""
     change = _CHANGES.get(str(getattr(metadata.op, "value", metadata.op)), "same")
     if known is not None and known.change == "replace":
         change = "replace"
@@ -136,7 +135,7 @@ def _tree(value: Tree | None) -> Tree:
 
 
 def clean(value: object) -> object:
-    """A value with `known after up` for what is unknown and `[secret]` for what is secret, however deep it stands."""
+    """A value with `known after up` for unknown and `[secret]` for secret parts, at any depth."""
     if isinstance(value, str):
         return UNKNOWN if any(sentinel in value for sentinel in _SENTINELS) else value
     if isinstance(value, Mapping):
@@ -150,12 +149,12 @@ def clean(value: object) -> object:
 
 
 def mapping(tree: Tree, name: str) -> Tree:
-    """A mapping within another one; empty where it is not known, or something else."""
+    """A mapping inside another one; empty if it is unknown or no mapping."""
     value = tree.get(name)
     return cast(Tree, value) if isinstance(value, dict) else {}
 
 
 def listed(tree: Tree, name: str) -> list[Any]:
-    """The same for a list."""
+    """A list inside a mapping; empty if it is unknown or no list."""
     value = tree.get(name)
     return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""What a picture of a cluster shows."""
+"""The data of a cluster picture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROLES: tuple[Role, ...] = ("control-plane", "worker", "bootstrap")
 
 
 ARBITER = "arbiter: etcd alone"
-"""The note of a machine that is drawn with the control plane, and serves no API."""
+"""Note of a machine that is drawn with the control plane, but does not serve the API."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,33 +23,33 @@ class Machine:
     name: str
     role: Role
     kind: str
-    """Its plan, or which server it is."""
+    """Its plan, or the name of its server."""
     public: str = ""
     private: str = ""
     mac: str = ""
     bmc: str = ""
-    """Where its BMC answers."""
+    """Host of its BMC."""
     notes: tuple[str, ...] = ()
-    """What is special about it."""
+    """Special properties, for people."""
     gone: bool = False
-    """The bootstrap machine, once it was removed."""
+    """Whether the bootstrap machine was removed."""
     change: Change = "same"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """Something that machines share."""
+    """A network that machines share."""
 
     name: str
     detail: str = ""
     roles: tuple[Role, ...] = ()
-    """Whose machines are in it."""
+    """The roles whose machines are in it."""
     change: Change = "same"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Name:
-    """A name that clients use, and where it leads."""
+    """A DNS name that clients use, and its values."""
 
     name: str
     values: tuple[str, ...]
@@ -63,7 +63,7 @@ class Pool:
     name: str
     addresses: str
     how: str
-    """How they are made known."""
+    """How the addresses are announced."""
     change: Change = "same"
 
 
@@ -79,20 +79,20 @@ class Topology:
     version: str
     platform: str
     place: str
-    """Where the platform has it; empty for servers of one's own."""
+    """Metro or facility; empty for own servers."""
     zone: str
-    """Who keeps its names."""
+    """The DNS zones, or who keeps the names."""
     api: tuple[str, str]
-    """How the API is reached, and at which address of its own; empty where it has none."""
+    """How the API is reached, and its own address; an empty address if it has none."""
     machines: tuple[Machine, ...]
     networks: tuple[Network, ...]
     names: tuple[Name, ...]
-    """Without those of single nodes."""
+    """The names, without those of single nodes."""
     nodes: int
-    """How many nodes have names."""
+    """Number of nodes with names."""
     pools: tuple[Pool, ...]
     planned: bool
-    """Whether it is a preview's."""
+    """Whether it shows a preview."""
 
     @property
     def things(self) -> tuple[Thing, ...]:
@@ -101,7 +101,7 @@ class Topology:
 
     @property
     def changes(self) -> frozenset[Change]:
-        """What becomes of all this, in a preview. Networks that the platform has anyway tell nothing."""
+        """The changes of a preview. Unchanged networks are ignored, because some exist without any resource."""
         told = (
             each for each in self.things if self.planned and (each.change != "same" or not isinstance(each, Network))
         )
@@ -109,7 +109,7 @@ class Topology:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing of it stands yet."""
+        """Whether the whole cluster is new."""
         return self.changes == frozenset[Change](("create",))
 
     @property
@@ -118,10 +118,10 @@ class Topology:
         return [each for each in self.of("control-plane") if ARBITER not in each.notes]
 
     def of(self, role: Role) -> list[Machine]:
-        """The machines of a role, by name, numbers as numbers."""
+        """The machines of a role, sorted by name, numbers in numerical order."""
         return sorted((each for each in self.machines if each.role == role), key=lambda machine: order(machine.name))
 
 
 def order(name: str) -> list[tuple[int, str]]:
-    """What to sort names by, so that 10 comes after 9."""
+    """Sort key for names, so that 10 comes after 9."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""The last `up` as a picture: when each gate was waited for, and what became of each machine meanwhile."""
+"""A picture of the last `up`: how long each gate waited, and what happened to each machine."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tools.state import DEVICE, EPHEMERAL, INSTALLATION, REMOVAL, SERVERS, SPOT_
 
 _WIDTH, _MARGIN, _LEFT, _RIGHT, _ROW = 960.0, 24.0, 284.0, 880.0, 22.0
 _SHOWN = 14
-"""Machines that are drawn; of more, all but one of these, and the others together."""
+"""Maximum number of machine rows. If there are more machines, the last row shows the others together."""
 _SPOT_MACHINE = "metal-ipi:index:SpotMachine"
 _PARTS = {
     DEVICE: ("-device", "order"), **dict.fromkeys(SERVERS, ("-server", "order")), SPOT_REQUEST: ("-request", "order"),
     _SPOT_MACHINE: ("-machine", "order"), EPHEMERAL: ("", "order"), INSTALLATION: ("-installation", "install"),
 }  # fmt: skip
-"""How the names of resources end that belong to a machine, and what is done with it there."""
+"""Resource type to the suffix of its name after the machine's name, and the activity that it stands for."""
 _KINDS = {"order": "accent", "boot": "soft", "install": "update", "check": "create", "removal": "replace"}
-"""What is done with a machine, and the colour of it."""
+"""Activity to its colour."""
 _FAILED = "delete"
 _ANSWERED = re.compile(r"([\w.-]+) after ([\d.]+) s")
-"""What a gate says of each node that let us in (provider/gates/ssh_reachable.py)."""
+"""A node's answer in the output of the SSH gate (provider/gates/ssh_reachable.py)."""
 _TICKS = 8
 _GATES = "Gates and checks"
 
@@ -64,7 +64,7 @@ class _Row:
 
 
 def svg(run: Run) -> str:
-    """Draw it: gates, machines, and everything else by kind."""
+    """Draws gates, machines, and everything else by type."""
     sections = [(title, rows) for title, rows in _sections(run) if rows]
     top = 104.0
     height = top + sum(30 + _ROW * len(rows) for _, rows in sections) + 44
@@ -110,7 +110,7 @@ def _row(draw: Canvas, row: _Row, y: float, scale: float) -> None:
     text, kind = (f"✕ failed, {text}", f"sign {_FAILED}") if row.failed else (text, "soft")
     text += "" if row.ended else ", did not end"
     room, left, right = measure(text, 11, bold=True), _LEFT + row.begin * scale - 6, _LEFT + row.end * scale + 6
-    # What does not fit behind a bar at the edge stands before it, or within it.
+    # A text that does not fit behind its bar is placed before it, or inside it.
     if right + room <= _WIDTH - 8:
         draw.text(right, y + 14, text, room, kind, size=11, bold=row.failed)
     elif left - room >= _LEFT:
@@ -171,7 +171,7 @@ def _bar(step: Step, kind: str, run: Run) -> _Bar:
 
 
 def _boots(run: Run, machines: dict[str, list[_Bar]]) -> None:
-    """Between its order and its answer a machine boots; gates say when each let us in."""
+    """Adds the boot of each machine: from the end of its order or installation until it answered a gate."""
     for gate in (step for step in run.steps if step.type == GATE):
         for node, seconds in _ANSWERED.findall(gate.told):
             bars, end = machines.get(node.partition(".")[0]), gate.begin + float(seconds)
@@ -183,7 +183,7 @@ def _boots(run: Run, machines: dict[str, list[_Bar]]) -> None:
 
 
 def _chosen(rows: list[_Row]) -> list[_Row]:
-    """At most so many: failed ones first of all, then those that took longest; the others as one."""
+    """Limits the number of rows: failed ones are kept first, then those that ended last; the others become one row."""
     if len(rows) <= _SHOWN:
         return rows
     first = sorted(range(len(rows)), key=lambda number: (not rows[number].failed, -rows[number].end))

@@ -1,4 +1,4 @@
-"""A cluster as a picture: from its names at the top, over where traffic comes in, to machines and what they share."""
+"""A picture of a cluster: names at the top, then the entry points of traffic, then machines and their networks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tools.pictures.shapes import Machine, Role, Thing, Topology
 _TITLES: dict[Role, str] = {"control-plane": "Control plane", "worker": "Workers", "bootstrap": "Bootstrap"}
 
 Line = tuple[str, str]
-"""A text, and what kind of text it is."""
+"""A text, and its style."""
 
 
 def svg(topology: Topology) -> str:
-    """Draw it; at most a dozen machines one by one, however many there are."""
+    """Draws it, with at most a dozen machines as boxes of their own."""
     return _Drawing(topology).svg()
 
 
@@ -120,7 +120,7 @@ class _Drawing:
         return [each for each in self._topology.of(role) if each.change != "delete"]
 
     def _flows(self) -> None:
-        """From names to where traffic comes in, and on to the machines that take it."""
+        """Arrows from the names to the entry points, and from there to the machines."""
         for number, label in enumerate(("api, api-int", "*.apps")):
             x = MARGIN + COLUMN / 2 + number * (COLUMN + GAP)
             if self._topology.names:
@@ -160,7 +160,7 @@ class _Drawing:
         dashed = " dashed" if machine.role == "bootstrap" else ""
         draw.box(x, y, width, height, f"box {machine.change}{dashed}" if marked else f"box{dashed}")
         draw.text(x + 10, y + 20, machine.name, width - 20, size=13, bold=True, keep_end=True)
-        # Beside the first fact: names need all the room they can get.
+        # Next to the second line, because names need all their space.
         sign = draw.sign(x + width - 10, y + 20 + LINE, machine.change) if marked else 0
         for number, (label, value) in enumerate(facts(machine, kind=kind), start=1):
             top, taken = y + 20 + number * LINE, 52 if label else 0
@@ -181,7 +181,7 @@ class _Drawing:
     # --- networks ----------------------------------------------------------------------------------------------------
 
     def _wires(self) -> None:
-        """From each group to the last of its networks; rails are drawn above them."""
+        """Lines from each group to its lowest network. The networks are drawn later, on top of them."""
         for group in self._groups:
             mine = [number for number, each in enumerate(self._topology.networks) if group.role in each.roles]
             if mine:
@@ -200,7 +200,7 @@ class _Drawing:
         sign = draw.sign(right, y + 19, network.change) if network.change in self._marks else 0
         name, detail = MARGIN + 34, MARGIN + COLUMN + GAP + 34
         draw.text(name, y + 19, network.name, detail - name - 26, size=12.5, bold=True)
-        # The third column may have a dot of its own.
+        # The third column may have a dot.
         dotted = any(group.x > detail and group.role in network.roles for group in self._groups)
         end = detail + COLUMN - 26 if dotted else right - sign
         draw.text(detail, y + 19, network.detail, end - detail, "soft")
@@ -220,7 +220,7 @@ class _Drawing:
 
 
 def _unknown(number: int) -> list[str]:
-    """So many addresses that are not known yet, in few words."""
+    """A short text for a number of unknown addresses."""
     return [UNKNOWN if number == 1 else f"{number} addresses {UNKNOWN}"] if number else []
 
 
@@ -229,14 +229,14 @@ def _count(number: int, what: str) -> str:
 
 
 def _outlook(topology: Topology) -> str:
-    """What a preview comes to."""
+    """A summary of a preview."""
     if topology.is_new:
         return "+ all of it, from nothing"
     return _counted(topology.things) or "nothing of this changes"
 
 
 def _counted(things: Sequence[Thing]) -> str:
-    """How many of them are new, changed, replaced or going away: `+ 2 new, ~ 1 changed`."""
+    """The numbers of new, changed, replaced and deleted things: `+ 2 new, ~ 1 changed`."""
     counts = Counter(each.change for each in things)
     return ", ".join(SIGNS[change].replace(" ", f" {counts[change]} ", 1) for change in CHANGES if counts[change])
 

@@ -1,8 +1,8 @@
-"""What a change does to every facility, as one Markdown file with pictures: `make preview-report BASE=<commit>`.
+"""`make preview-report BASE=<commit>`: shows what a change does to every facility, as a Markdown file with pictures.
 
-facilities  which facilities a change is about
-rehearsal   one facility previewed without credentials or network, as plain data
-changes     two such rehearsals → what differs, pure
-markdown    what differs → text, pure
-command     git, processes and files around them
+facilities  which facilities a change affects
+rehearsal   the preview of a facility without credentials or network, as plain data
+changes     compares two rehearsals; pure functions
+markdown    writes the comparison as text; pure functions
+command     git, processes and files
 """

@@ -1,4 +1,4 @@
-"""What differs between two rehearsals of a facility. Pure functions from data to data."""
+"""Compares two rehearsals of a facility. Pure functions from data to data."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tools.preview_report.rehearsal import Rehearsal, Resource
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One resource that differs."""
+    """A resource that differs."""
 
     kind: Literal["added", "removed", "changed"]
     type: str
     name: str
     lines: tuple[tuple[str, str, str], ...]
-    """Path below the inputs, value before and after; empty where there is none."""
+    """Path in the inputs, value before, and value after; an empty text for a missing value."""
 
 
 def changes(before: Rehearsal | None, after: Rehearsal | None) -> list[Change]:
-    """The resources that differ, those that go first."""
+    """The differing resources, removed ones first."""
     old, new = _by_urn(before), _by_urn(after)
     removed = [_change("removed", old[urn], _flat(old[urn]), {}) for urn in old.keys() - new.keys()]
     added = [_change("added", new[urn], {}, _flat(new[urn])) for urn in new.keys() - old.keys()]

@@ -1,4 +1,4 @@
-"""`make preview-report BASE=<commit>`: git, processes and files around the report."""
+"""`make preview-report BASE=<commit>`: the git commands, processes and files of the report."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tools.preview_report.rehearsal import JSON, Rehearsal
 
 
 def write(root: Path, base: str, target: Path, engine: Engine, *, pictures: str = "") -> Path:
-    """Write `report.md`, its pictures and `facilities.json`, the names of the stacks that the change is about, to a
-    directory, which is emptied before; returns the report's path.
+    """Writes `report.md`, its pictures and `facilities.json` (the names of the affected stacks) to a directory, which
+    is emptied first; returns the path of the report.
 
-    Compared are the commit `base` and the work tree. Raises StackError where there is no such commit.
+    Compares the commit `base` with the work tree. Raises StackError if the commit does not exist.
     """
     commit = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}", of=base).strip()
     paths = _git(root, "diff", "--name-only", "--no-renames", "-z", commit, "--").split("\0")
@@ -50,7 +50,7 @@ def write(root: Path, base: str, target: Path, engine: Engine, *, pictures: str 
 
 
 def _rehearse(sides: Sequence[tuple[Path, list[str]]], engine: Engine) -> list[dict[str, Rehearsal]]:
-    """Both sides at once, each by its own program in a process of its own, with the tools of this project."""
+    """Rehearses both sides in parallel, each in its own process with its own program, but with this project's tools."""
     with tempfile.TemporaryDirectory(prefix="metal-ipi-report-") as directory:
         running: list[tuple[subprocess.Popen[str], Path]] = []
         for number, (root, stacks) in enumerate(sides):
@@ -59,7 +59,7 @@ def _rehearse(sides: Sequence[tuple[Path, list[str]]], engine: Engine) -> list[d
             command = [sys.executable, "-m", "tools", "--root", str(root), "rehearse", "--target", str(target)]
             command += ["--engine", str(engine.path), "--engine-version", engine.version, *stacks]
             environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"}
-            if number == 0:  # what was is not judged again
+            if number == 0:  # policies judge only the new side
                 environment["POLICY"] = OFF
             running.append((subprocess.Popen(command, cwd=root, env=environment, text=True), target))
         statuses = [process.wait() for process, _ in running]
@@ -72,7 +72,7 @@ def _rehearse(sides: Sequence[tuple[Path, list[str]]], engine: Engine) -> list[d
 
 
 def _extract(root: Path, commit: str, target: Path) -> None:
-    """The project as it was at a commit, but for the tools, which are these."""
+    """Extracts the project of a commit, but with a link to this project's tools."""
     archive = subprocess.run(["git", "archive", commit], cwd=root, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(target, filter="data")

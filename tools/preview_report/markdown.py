@@ -1,6 +1,7 @@
-"""What a change does, as Markdown. Pure functions from data to text.
+"""Writes a comparison as Markdown. Pure functions from data to text.
 
-Whoever opens a pull request chooses much of what stands here: it is put into code that it cannot end, or escaped.
+The author of a pull request controls much of this text, so it is either put into code blocks that it cannot close, or
+escaped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tools.preview_report.changes import Change, changes
 from tools.preview_report.rehearsal import Rehearsal
 
 LONGEST = 60_000
-"""Characters; a comment on GitHub has at most 65,536."""
+"""Maximum length in characters; a comment on GitHub has at most 65,536."""
 _SIGNS = {"added": "+", "removed": "-", "changed": "!"}
 _LONGEST_VALUE = 200
 
@@ -25,19 +26,19 @@ class Facility:
 
     stack: str
     before: Rehearsal | None
-    """None: there was no such facility."""
+    """None: the facility did not exist."""
     after: Rehearsal | None
-    """None: there is none any more."""
+    """None: the facility no longer exists."""
 
     @property
     def pictures(self) -> dict[str, str]:
-        """SVG documents by the names of their files."""
+        """File name to SVG document."""
         sides = {"before": self.before, "after": self.after}
         return {f"{self.stack}-{name}.svg": side.picture for name, side in sides.items() if side and side.picture}
 
 
 def report(facilities: Sequence[Facility], base: str, *, pictures: str = "") -> str:
-    """The whole report; `pictures` is the URL of the directory that the pictures are in, with its last /."""
+    """The whole report. `pictures`: URL of the directory with the pictures, with a trailing slash."""
     head = [f"## What this changes, compared with `{_code(base)}`", ""]
     if not facilities:
         return "\n".join([*head, "No facility is touched.", ""])
@@ -143,10 +144,10 @@ def _short(value: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text that does not end the code it stands in."""
+    """Text without backticks, so that it cannot close its code block."""
     return text.replace("`", "'")
 
 
 def _text(text: str) -> str:
-    """Text that is no markup."""
+    """Text without any markup."""
     return re.sub(r"[^A-Za-z0-9_. -]", "?", text)

@@ -1,6 +1,6 @@
-"""A facility previewed without credentials or network, and what became of it, as plain data.
+"""Previews a facility without credentials or network, and returns the result as plain data.
 
-Facilities are rehearsed side by side, each in a process forked from one that has loaded what all need.
+Facilities are rehearsed in parallel, each in a process that is forked from one with all imports done.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from tools.session import Session
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One resource that there would be."""
+    """One resource of the preview."""
 
     urn: str
     type: str
     name: str
     inputs: Mapping[str, Any]
-    """Plain values; what is not known yet, or secret, is called so."""
+    """Plain values; unknown and secret ones are replaced by texts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """What a preview told."""
+    """The result of a preview."""
 
     stack: str
     resources: tuple[Resource, ...] = ()
-    """Those of providers; components have no inputs."""
+    """Resources of providers only; components have no inputs."""
     forbidden: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """What policies refuse, by rule."""
+    """Rule name to the messages of violated policies."""
     advice: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """What they advise against, by rule."""
+    """Rule name to the messages of policies that only advise."""
     problems: tuple[str, ...] = ()
-    """Why there is no preview; what policies refuse is no such reason."""
+    """Why the preview failed, apart from policies."""
     cost: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The stack's output `cost`; empty where nothing is ordered."""
+    """The stack's output `cost`; empty if nothing is ordered."""
     picture: str = ""
-    """The topology, an SVG document; empty where there is no preview."""
+    """The topology as SVG; empty without a preview."""
 
 
 JSON = TypeAdapter(Rehearsal)
-"""Rehearsals on their way between processes."""
+"""Converts rehearsals to and from JSON, to pass them between processes."""
 
 
 def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> Rehearsal:
-    """Preview a stack file that is there; never raises for what is wrong with it."""
+    """Previews a stack. Never raises because of errors in the stack file."""
     events: list[EngineEvent] = []
     progress = Progress(clock=time.monotonic)
     costs: list[Mapping[str, Any]] = []
@@ -109,7 +109,7 @@ def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> R
 
 
 def _together(costs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What the stacks of a facility cost; a sum is not known where one of them is not."""
+    """The costs of all stacks of a facility; empty if one of them is unknown."""
     if len(costs) < 2:
         return dict(*costs)
     each = [cost.get("hourlyAtMost", cost.get("hourly")) for cost in costs]
@@ -118,7 +118,8 @@ def _together(costs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _resources(seen: Sequence[pictured.Resource], root: Path) -> tuple[Resource, ...]:
-    """Paths of the project and of Python are relative, so that it does not matter where they are."""
+    """The provider resources. Paths of the project and of Python become relative, so that their location does not
+    matter."""
     return tuple(
         Resource(urn=each.urn, type=each.type, name=each.name, inputs=_moved(each.inputs, str(root)))
         for each in sorted(seen, key=lambda each: each.urn)
@@ -137,9 +138,9 @@ def _moved(value: Any, root: str) -> Any:
 def rehearse_all(
     root: Path, stacks: Sequence[str], engine: Engine, program: Callable[[], object], target: Path
 ) -> None:
-    """Rehearse stacks of the project at `root`, and write what became of each to `<target>/<stack>.json`.
+    """Rehearses stacks of the project at `root`, and writes the result of each to `<target>/<stack>.json`.
 
-    Must be called while this process has no other threads.
+    This process must have no other threads.
     """
     with tempfile.TemporaryDirectory(prefix="metal-ipi-rehearsal-") as directory:
         children: dict[int, str] = {}

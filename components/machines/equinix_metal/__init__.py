@@ -1,15 +1,15 @@
 """Machines of an Equinix Metal project, through the official provider.
 
-platform   the project, its keys and addresses, and who orders what
-orders     what all orders have in common
-shared     what all machines have in common
-machine    a machine that stays: a device
+platform   the project, its keys and addresses, and which resource orders what
+orders     settings that all orders share
+shared     settings that all machines share
+machine    a permanent machine: a device
 spot       a worker from the spot market: a request, and the device that it gets
-bootstrap  the machine that does not stay, which our own provider orders
-networks   VLANs and gateways, and whose bonds are in them
+bootstrap  the bootstrap machine, which our own provider orders
+networks   VLANs and gateways, and the machines whose bonds are in them
 
-A machine is ordered with `custom_ipxe`: Metal chains to our iPXE script and calls the machine active as soon as the
-script was served, so an install is proved by SSH and never by state (Equinix's custom iPXE documentation).
+A machine is ordered with `custom_ipxe`: Metal chains to our iPXE script, and reports the machine as active as soon as
+the script was served. So only SSH proves that it was installed, never its state (Equinix's custom iPXE documentation).
 """
 
 from metal_ipi.components.machines.equinix_metal.networks import VlanSpec

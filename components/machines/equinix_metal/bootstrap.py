@@ -1,4 +1,4 @@
-"""The machine that does not stay: a device that our provider orders, because it must disappear within the same `up`."""
+"""The bootstrap machine: a device that our own provider orders, because it must be deleted within the same `up`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EphemeralMetalMachine:
                 disposable=args.disposable,
                 timeout_seconds=args.timeout,
             ),
-            # It is found by its tags: a second one beside it would be taken for the first.
+            # It is found by its tags: a second device with the same tags would be taken for the first.
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
         )
         self.resource: pulumi.Resource = machine

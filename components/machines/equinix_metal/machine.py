@@ -1,4 +1,4 @@
-"""A machine that stays: a device of the project."""
+"""A permanent machine: a device of the project."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from metal_ipi.components.machines.former import of_component
 from metal_ipi.provider.types import MachineOrder
 
 _NEIGHBOURS = "equinix-metal:index/getDeviceBgpNeighbors:getDeviceBgpNeighbors"
-# Not acted on once a machine exists: any of these would re-install or re-order all machines at once, etcd included, or
-# cannot be changed at all. A machine that is replaced by name gets the current values. Of a machine that is disposable,
-# another userdata makes another machine.
+# Changes of these inputs are ignored once a machine exists. Acting on them would re-install or re-order all machines at
+# once, etcd included, or is not possible at all. A machine that is replaced by name gets the current values. Only for a
+# disposable machine, changed userdata replaces it.
 _USER_DATA = "userData"
 _KEPT = ["plan", "metro", "facilities", "operatingSystem", "projectId", "projectSshKeyIds",
          "hardwareReservationId", "terminationTime", "customData", "ipAddresses"]  # fmt: skip
@@ -35,7 +35,7 @@ class EquinixMetalMachine:
             hostname=args.node.hostname,
             plan=order.plan,
             metro=project.metro,
-            # The SDK's list of facilities is not exhaustive.
+            # The SDK's type lists only some facilities.
             facilities=project.facilities,  # pyright: ignore[reportArgumentType]
             operating_system=order.operating_system,
             billing_cycle=BILLING,
@@ -48,7 +48,7 @@ class EquinixMetalMachine:
             termination_time=project.ends_at,
             ip_addresses=subnets(order),
             hardware_reservation_id=reservation,
-            # Only then can a machine that replaces this one have its server.
+            # Otherwise the replacement could not get the reserved server.
             wait_for_reservation_deprovision=True if reservation else None,
             tags=project.tags(args),
             opts=pulumi.ResourceOptions.merge(
@@ -57,7 +57,7 @@ class EquinixMetalMachine:
                     delete_before_replace=True,
                     ignore_changes=_KEPT if args.disposable else [_USER_DATA, *_KEPT],
                     custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
-                    # A VLAN is deleted when nobody is in it any more.
+                    # A VLAN can be deleted only when no machine is in it.
                     depends_on=networks.of(args.node.role),
                 ),
             ),
@@ -83,7 +83,7 @@ class EquinixMetalMachine:
 def bgp_session(
     name: str, args: MachineArgs, device: pulumi.Output[str], opts: pulumi.ResourceOptions
 ) -> metal.BgpSession | None:
-    """A device's session with its neighbours; None where it announces nothing."""
+    """A device's BGP session; None if it announces nothing."""
     if not args.announces:
         return None
     return metal.BgpSession(
@@ -97,9 +97,10 @@ def bgp_session(
 def bgp_neighbours(
     device: pulumi.Output[str], session: metal.BgpSession | None, opts: pulumi.InvokeOutputOptions
 ) -> pulumi.Output[Sequence[BgpNeighbour]]:
-    """Asked of Metal by each run, so that no state holds the password, and a new one is found.
+    """A device's BGP neighbours, asked from Metal in each run, so that no state stores the password and a new one is
+    noticed.
 
-    The SDK's own function runs the event loop within itself, once more for each machine that waits for an answer.
+    The SDK's own function is not used: it runs the event loop recursively for each machine that waits for an answer.
     """
     assert session is not None, "it announces nothing"
     answer = pulumi.runtime.invoke_output(

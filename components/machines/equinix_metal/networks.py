@@ -1,9 +1,9 @@
-"""VLANs and gateways of a project, and the bonds of machines that are in them.
+"""VLANs and gateways of a project, and the machines whose bonds are in them.
 
-A bond with VLANs on it is what Metal calls hybrid-bonded: the machine keeps its addresses, and each VLAN comes tagged.
-`Port` tells the bond all of its VLANs at once and waits for each change; `PortVlanAttachment` is one resource for each
-VLAN of each machine, and `DeviceNetworkType` knows no hybrid bond (metal/resource_metal_port.go,
-resource_metal_device_network_type.go of the official provider).
+Metal calls a bond with VLANs on it hybrid-bonded: the machine keeps its addresses, and frames of each VLAN arrive
+tagged. `Port` sets all VLANs of a bond at once and waits for each change. The alternatives do not fit:
+`PortVlanAttachment` is one resource for each VLAN of each machine, and `DeviceNetworkType` has no hybrid bond
+(metal/resource_metal_port.go, resource_metal_device_network_type.go of the official provider).
 """
 
 from __future__ import annotations
@@ -27,20 +27,24 @@ _SUBNET = "equinix-metal:index/getReservedIpBlock:getReservedIpBlock"
 
 @dataclass(frozen=True, kw_only=True)
 class VlanSpec:
-    """A VLAN, and whose machines are in it."""
+    """A VLAN, and the roles whose machines are in it."""
 
     order: NetworkOrder
-    """Its name within the stack, its number, and what its machines have addresses of; else its gateway's subnet."""
+    """Its name within the stack, its VLAN id, and the subnet of its machines' addresses (None: its gateway's
+    subnet)."""
     text: str
-    """What it is for."""
+    """A description for people."""
     roles: tuple[Role, ...]
-    """Whose machines are in it."""
+    """Roles whose machines are in the VLAN."""
     first: dict[Role, int]
-    """Which address of the subnet a role's first machine has."""
+    """The index in the subnet of the address of each role's first machine."""
 
     def address(self, subnet: str, role: Role, place: int) -> str:
-        """The address of a role's `place`-th machine, with the prefix length. The first one is the gateway's, and the
-        last one nobody's. What finds no room before the workers has an address from the end."""
+        """The address, with prefix length, of a role's machine number `place`.
+
+        The first address is the gateway's, the last is the broadcast address. Control plane machines that find no room
+        before the workers get addresses from the end of the subnet.
+        """
         network, index, workers = ipaddress.IPv4Network(subnet), self.first[role] + place, self.first["worker"]
         if role == "control-plane" and index >= workers:
             index = workers - index - 2
@@ -75,7 +79,7 @@ class Networks:
                 metro=metro,
                 vxlan=order.vlan,
                 description=label(stack=stack, cluster=cluster, run=run, name=order.name, text=spec.text),
-                # The machines that are in it stay where they are; and another text is no reason to make it anew.
+                # Machines in the VLAN stay where they are, and a changed description must not replace it.
                 opts=pulumi.ResourceOptions.merge(
                     opts, pulumi.ResourceOptions(ignore_changes=["metro", "projectId", "description"])
                 ),
@@ -89,7 +93,7 @@ class Networks:
                     project_id=project_id,
                     vlan_id=vlan.id,
                     private_ipv4_subnet_size=order.gateway_size,
-                    # A VLAN has one gateway at most.
+                    # A VLAN can have one gateway only.
                     opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(delete_before_replace=True)),
                 )
                 self._gateways[order.name] = gateway
@@ -97,8 +101,7 @@ class Networks:
 
     @property
     def outline(self) -> dict[str, dict[str, pulumi.Input[str] | list[str]]]:
-        """By name: whose machines are in it, the subnet of their addresses there, and the URNs of VLAN and gateway; for
-        pictures."""
+        """For pictures, by the VLAN's name: the roles in it, its subnet, and the URNs of the VLAN and the gateway."""
         return {
             spec.order.name: {
                 "roles": list[str](spec.roles),
@@ -123,11 +126,11 @@ class Networks:
         resets: bool,
         opts: pulumi.ResourceOptions,
     ) -> metal.Port | None:
-        """Put a machine's bond into the VLANs of its role; None where there are none.
+        """Put a machine's bond into the VLANs of its role; None if the role has no VLANs.
 
         Args:
-            resets: whether the bond leaves them again when only this is taken back. The official provider fails on
-                a port that is gone, so never for a machine that may disappear by itself.
+            resets: whether the bond leaves the VLANs when only this resource is deleted. The official provider fails if
+                the port is gone, so this must be False for a machine that may disappear on its own.
         """
         vlans = self.of(role)
         if not vlans:
@@ -143,7 +146,7 @@ class Networks:
         )
 
     def files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
-        """What a machine's system must be told to be in its VLANs with an address in each; None where it has none."""
+        """The keyfiles for a machine's addresses in its VLANs; None if it has none."""
         specs = [spec for spec in self._specs if node.role in spec.roles and spec.order.name in self._subnets]
         if not specs:
             return None
@@ -161,8 +164,9 @@ class Networks:
         return pulumi.Output.all(*(self._subnets[spec.order.name] for spec in specs)).apply(render)
 
     def _subnet_of(self, gateway: metal.Gateway) -> pulumi.Output[str]:
-        """The private subnet that a gateway was given, asked of Metal by each run."""
-        # The provider's preview takes the subnet's id for one that is not set; the gateway's own is unknown then.
+        """The private subnet of a gateway, asked from Metal in each run."""
+        # In a preview the provider takes an unset subnet id as known, so depend on the gateway's id, which is unknown
+        # then.
         subnet = pulumi.Output.all(gateway.id, gateway.ip_reservation_id).apply(lambda ids: ids[1])
         answer = pulumi.runtime.invoke_output(
             _SUBNET,
@@ -174,7 +178,7 @@ class Networks:
 
 
 def bond_of(device: metal.Device) -> pulumi.Output[str]:
-    """The id of the port that bonds a device's interfaces."""
+    """The id of the port that bonds a device's interfaces. Raises ValueError if it has no such port."""
 
     def bond(ports: Sequence[metal.outputs.DevicePort]) -> str:
         found = next((port.id for port in ports if port.name == _BOND), None)

@@ -1,4 +1,4 @@
-"""What all orders of machines have in common."""
+"""Settings that all orders of machines share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ BILLING = "hourly"
 
 
 def subnets(order: MachineOrder) -> list[metal.DeviceIpAddressArgs] | None:
-    """A machine's IPv4 subnets, the public one of another size; None: what it gets anyway, with an IPv6 address."""
+    """A machine's IPv4 subnets, if its public subnet has another size. None: Metal's default, which adds an IPv6
+    address."""
     if order.subnet_length is None:
         return None
     return [
@@ -21,12 +22,13 @@ def subnets(order: MachineOrder) -> list[metal.DeviceIpAddressArgs] | None:
 
 
 def device_order(order: MachineOrder, device: metal.Device) -> pulumi.Output[MachineOrder]:
-    """See `LastingMachine.ordered`; `order` is what the settings say, and what a machine that is not there will be."""
+    """See `LastingMachine.ordered`. `order` is the order in the settings, which applies to a machine that does not
+    exist yet."""
 
     async def found() -> MachineOrder:
         if not await device.id.is_known():
             return order
-        # In a preview, what a machine does not have is not known.
+        # A preview reports outputs that a machine does not have as unknown.
         plan, reservation = await device.plan.future(), await device.hardware_reservation_id.future()
         addresses = await device.ip_addresses.future()
         kept = order.reservations or (reservation,) if reservation else ()
@@ -37,7 +39,8 @@ def device_order(order: MachineOrder, device: metal.Device) -> pulumi.Output[Mac
 
 
 def request_order(order: MachineOrder, request: metal.SpotMarketRequest) -> pulumi.Output[MachineOrder]:
-    """The same of a machine from the spot market. Neither its plan nor the bid is a secret, as other parameters are."""
+    """The same as `device_order` for a machine from the spot market. Plan and bid are not secret, although other
+    parameters are."""
 
     async def found() -> MachineOrder:
         parameters, bid = await request.instance_parameters.future(), await request.max_bid_price.future()

@@ -1,4 +1,4 @@
-"""The project, its keys and addresses, and who orders what."""
+"""The project, its keys and addresses, and which resource orders what."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from metal_ipi.provider.types import AddressOrder, Lifetime, MachineOrder
 
 _STAYS = ["metro", "facility", "projectId"]
 SSH_KEY_IDS = "sshKeyIds"
-"""What `EquinixMetal.shared` has: the ids of the keys that machines are ordered with."""
+"""The key of `EquinixMetal.shared` with the ids of the SSH keys that machines are ordered with."""
 _LOCAL_ASN = 65000
-"""What Metal assigns to every project whose addresses are announced within Metal alone."""
+"""The AS number that Metal assigns to every project with local BGP."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,47 +32,47 @@ class EquinixMetalArgs:
     """A project, and what to order in it."""
 
     stack: str
-    """The stack's name; marks every machine."""
+    """The stack's name; part of every machine's tags."""
     cluster: str
-    """The cluster's domain; marks every machine."""
+    """The cluster's domain; part of every machine's tags."""
     run: pulumi.Input[str]
-    """What tells this installation of the cluster from others; marks every machine."""
+    """The id of this installation of the cluster; part of every machine's tags."""
     auth_token: pulumi.Input[str]
     """An API token; secret."""
     project_id: str | None
-    """An existing project's id; None creates one."""
+    """An existing project's id. None: create one."""
     project_name: str | None
     """The name of the project to create."""
     organization_id: str | None
     """The owner of the project to create."""
     metro: str | None
-    """A metro code, or None for facilities."""
+    """A metro code. None: `facilities` is given."""
     facilities: tuple[str, ...] = ()
-    """Facility codes in order of preference, or none for a metro."""
+    """Facility codes in order of preference. Empty: `metro` is given."""
     orders: Mapping[str, MachineOrder]
-    """What each role's machines are."""
+    """The order for the machines of each role."""
     addresses: Sequence[AddressOrder] = ()
     """The addresses to reserve."""
     lifetime_hours: int | None = None
-    """Hours after which Metal deletes all machines; None: never."""
+    """Hours after which Metal deletes all machines. None: never."""
     custom_data: str | None = None
-    """A JSON object that machines find in their metadata."""
+    """A JSON object that machines can read from their metadata."""
     tags: tuple[str, ...] = ()
     """Further tags of machines and reserved addresses."""
     networks: tuple[VlanSpec, ...] = ()
-    """VLANs, and whose machines are in them."""
+    """VLANs, and the roles whose machines are in them."""
     bond_interfaces: tuple[str, ...] = ()
-    """Names or patterns of the interfaces that machines in VLANs bond."""
+    """Names, or glob patterns, of the interfaces that form the bond of a machine in VLANs."""
     ssh_public_key: pulumi.Input[str]
-    """A key that Metal lets in to the serial consoles."""
+    """A public key for access to the serial consoles."""
     ssh_key_ids: pulumi.Output[list[str]] | None = None
-    """The keys that another stack of the cluster gave to Metal; None: `ssh_public_key` is given."""
+    """The ids of the keys that another stack of the cluster created. None: create one from `ssh_public_key`."""
     after: Sequence[pulumi.Resource] = ()
-    """What comes before anything is ordered. Machines wait for it by the SSH key that they are ordered with."""
+    """Resources that must be complete before anything is ordered. Machines wait for them through their SSH key."""
 
 
 class EquinixMetal(pulumi.ComponentResource):
-    """The platform: project, SSH key, VLANs, and the machines ordered from it."""
+    """The platform: project, SSH key, VLANs, and the machines that are ordered from it."""
 
     kind = ephemeral_kind = "equinix-metal"
     metadata_url: str | None = "https://metadata.packet.net/metadata"
@@ -130,7 +130,7 @@ class EquinixMetal(pulumi.ComponentResource):
             f"{name}-project",
             name=args.project_name,
             organization_id=args.organization_id,
-            # Always: it costs nothing, and Metal has no way to take it back.
+            # Always enabled: it costs nothing, and Metal cannot disable it again.
             bgp_config=metal.ProjectBgpConfigArgs(deployment_type="local", asn=_LOCAL_ASN),
             opts=self._child,
         ).id
@@ -138,7 +138,7 @@ class EquinixMetal(pulumi.ComponentResource):
     def _ssh_keys(self, name: str) -> pulumi.Input[Sequence[pulumi.Input[str]]]:
         args = self._args
         if args.ssh_key_ids is not None:
-            # Not before what comes before all orders, either.
+            # The keys exist already, but machines must still wait for `after`.
             return pulumi.Output.all(args.ssh_key_ids, *(each.urn for each in args.after)).apply(lambda found: found[0])
         key = metal.ProjectSshKey(
             f"{name}-ssh-key",
@@ -150,18 +150,18 @@ class EquinixMetal(pulumi.ComponentResource):
         return [key.id]
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> LastingMachine:
-        """Order a machine that stays."""
+        """Order a permanent machine."""
         if self._args.orders[args.node.role].spot_max_price is not None:
             return SpotMetalMachine(name, args, self._project, pulumi.ResourceOptions.merge(self._child, opts))
         own = pulumi.ResourceOptions(provider=self._child.provider)
         return EquinixMetalMachine(name, args, self._project, pulumi.ResourceOptions.merge(own, opts))
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> EphemeralMetalMachine:
-        """Order the machine that is gone again within the same `up`; `opts` carries our own provider."""
+        """Order the bootstrap machine, which is deleted within the same `up`; `opts` carries our own provider."""
         return EphemeralMetalMachine(name, args, self._project, opts)
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
-        """What a machine's system must be told of its VLANs."""
+        """Files that configure a machine's VLANs."""
         return self._project.networks.files(node)
 
     def _reserve(self, order: AddressOrder) -> Reserved:
@@ -177,7 +177,8 @@ class EquinixMetal(pulumi.ComponentResource):
             tags=reservation_tags(
                 stack=args.stack, cluster=args.cluster, name=order.name, run=args.run, further=args.tags
             ),
-            # A reserved address keeps its place: machines there announce it, DNS names it; once released it is lost.
+            # A reserved address never moves: machines there announce it and DNS refers to it; a released address is
+            # lost.
             opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(ignore_changes=_STAYS)),
         )
         return Reserved(first=block.network, cidr=block.cidr_notation)

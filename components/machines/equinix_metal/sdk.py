@@ -1,11 +1,11 @@
-"""The official provider's SDK, imported once and quietly."""
+"""The official provider's SDK, imported in one place, without its deprecation warning."""
 
 from __future__ import annotations
 
 import warnings
 
 with warnings.catch_warnings():
-    # The SDK imports pkg_resources, whose deprecation is its authors' business and not that of whoever runs `up`.
+    # The SDK imports pkg_resources. Users of `up` can do nothing about its deprecation.
     warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
     import pulumi_equinix_metal as metal
 

@@ -1,4 +1,4 @@
-"""The project as its machines are ordered in it: what all of them have in common, and what their roles say."""
+"""Settings that all machines of a project share, and the order of each role."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Project:
     id: pulumi.Output[str]
     """The project's id."""
     ssh_key_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
-    """The project's SSH keys that open the serial consoles; no others do."""
+    """The project's SSH keys; only they have access to the serial consoles."""
     metro: str | None
-    """Where machines are; None: in `facilities`."""
+    """The metro of the machines. None: they are in `facilities`."""
     facilities: list[str] | None
-    """Where they are, in order of preference; None: in `metro`."""
+    """Facilities in order of preference. None: they are in `metro`."""
     orders: Mapping[str, MachineOrder]
-    """What each role's machines are."""
+    """The order for the machines of each role."""
     networks: Networks
-    """The VLANs, and whose bonds are in them."""
+    """The VLANs, and the machines whose bonds are in them."""
     custom_data: str | None
-    """JSON that machines find in their metadata."""
+    """JSON that machines can read from their metadata."""
     ends_at: pulumi.Output[str] | None
-    """When Metal deletes all machines; None: never."""
+    """The time at which Metal deletes all machines. None: never."""
     stack: str
     """The stack's name."""
     cluster: str
     """The cluster's domain."""
     run: pulumi.Input[str]
-    """This installation of the cluster."""
+    """The id of this installation of the cluster."""
     further_tags: Sequence[str]
-    """What the user wants on every machine, besides our tags."""
+    """The user's tags for every machine, besides ours."""
 
     def tags(self, args: MachineArgs) -> list[pulumi.Input[str]]:
         """The tags of a machine."""

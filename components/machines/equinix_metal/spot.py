@@ -14,18 +14,18 @@ from metal_ipi.components.machines.equinix_metal.shared import Project
 from metal_ipi.provider.types import MachineOrder, SpotMachine, SpotMachineArgs
 
 _REQUEST = "equinix-metal:index/getSpotMarketRequest:getSpotMarketRequest"
-# None of them can be changed: any would give the machine up for another one.
+# None of these can be changed: a change would exchange the machine for another one.
 _KEPT = ["maxBidPrice", "metro", "facilities", "projectId"]
 _PARAMETERS = "instanceParameters"
-# The members that stay as they are even where another userdata makes another machine.
+# Parameters that are also ignored for a disposable machine, which is replaced when its userdata changes.
 _KEPT_PARAMETERS = ["plan", "projectSshKeys", "ipxeScriptUrl", "customdata"]
 
 
 class SpotMetalMachine(pulumi.ComponentResource):
-    """A request of its own for each machine, so that the machine has its own name and userdata.
+    """A worker from the spot market. Each machine has a request of its own, so that it has its own name and userdata.
 
-    The request does not wait for its machine (`waitForDevices`): one that does cannot be deleted any more once its
-    machine was taken away, because the official provider waits for a machine then as well.
+    The request does not wait for its machine (`waitForDevices`). With waiting, a request whose machine was taken away
+    could not be deleted any more, because the official provider waits for a machine before deletion too.
     """
 
     def __init__(
@@ -101,5 +101,5 @@ class SpotMetalMachine(pulumi.ComponentResource):
 
 
 def _kept_parameters(*, disposable: bool) -> list[str]:
-    """Which parameters of a request are not acted on once there is one."""
+    """The parameters of an existing request whose changes are ignored."""
     return [f"{_PARAMETERS}.{name}" for name in _KEPT_PARAMETERS] if disposable else [_PARAMETERS]

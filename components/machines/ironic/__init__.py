@@ -1,13 +1,13 @@
 """Servers of your own, through Ironic.
 
     shared     plain data of the servers
-    platform   claims them; who declares what
-    machine    a machine that stays: a server that was claimed
-    bootstrap  what does not stay: a server that is lent, or a virtual machine
+    platform   claims the servers; which resource declares what
+    machine    a permanent machine: a server that was claimed
+    bootstrap  the bootstrap machine: a server that is lent, or a virtual machine
 
-A server is claimed, not ordered. All of them are claimed by the platform, also the one that is lent as the bootstrap
-machine before it is installed as the worker that it is to be. Each boots a disc made for it, which Ironic attaches, or,
-with the driver ipmi, its script from the network.
+Servers are claimed, not ordered. The platform claims all of them, including the one that is lent to the bootstrap
+machine before it is installed as a worker. Each server boots a disc made for it, which Ironic attaches as virtual
+media; with the driver ipmi it boots its iPXE script from the network.
 """
 
 from metal_ipi.components.machines.ironic.platform import Ironic

@@ -1,4 +1,4 @@
-"""A machine that stays: a server that was claimed of Ironic."""
+"""A permanent machine: a server that was claimed from Ironic."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class IronicServerMachine:
         self.private_ipv4 = claim.private_ipv4
         self.public_ipv6 = pulumi.Output.from_input(ipv6 or "")
         self.ipv6 = ipv6
-        # Ironic's consoles are its conductors'; none of them is read here.
+        # Ironic's consoles are provided by its conductors; we do not read them.
         self.console = pulumi.Output.from_input("")
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
-        """None: Ironic knows no BGP peers."""
+        """Empty: Ironic has no BGP."""
         return pulumi.Output.from_input(list[BgpNeighbour]())

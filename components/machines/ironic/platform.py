@@ -1,4 +1,4 @@
-"""The servers that are had from Ironic, and who declares what."""
+"""Servers from Ironic: which resource declares what."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ironic(pulumi.ComponentResource):
         self.ephemeral_kind = self.kind if args.bootstrap_vm is None else "local-vm"
         self.reserved: Mapping[str, Reserved] = {}
         self.shared: Mapping[str, pulumi.Input[Any]] = {}
-        # A server that is lent is claimed before there is the worker that it is to be.
+        # All servers are claimed here: a lent server is claimed before its worker is declared.
         self._claims = {node: self._claim(node) for node in args.servers}
         self.register_outputs({"ironic": args.endpoint})
 
@@ -51,11 +51,11 @@ class Ironic(pulumi.ComponentResource):
         )
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> IronicServerMachine:
-        """The server that was claimed for a machine that stays."""
+        """The server that was claimed for a permanent machine."""
         return IronicServerMachine(self._claims[args.node], self._args.servers[args.node].ipv6_address)
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
-        """Borrow a server for the time of the installation, or make a virtual machine."""
+        """Borrow a server for the time of the installation, or create a virtual machine."""
         after = self._args.after
         if self._args.bootstrap_vm is not None:
             return BorrowedMachine(name, local_vm(args, self._args.bootstrap_vm), opts, after=after)
@@ -66,5 +66,5 @@ class Ironic(pulumi.ComponentResource):
         return BorrowedMachine(name, made, opts, after=(*after, claim), ipv6=server.ipv6_address)
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
-        """None: where DHCP does not configure the network, the installer does, before userdata is read."""
+        """None: without DHCP, the installer configures the network before userdata is read."""
         return None

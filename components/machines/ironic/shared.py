@@ -1,4 +1,4 @@
-"""The servers that are had from Ironic: plain data that all machines are declared from."""
+"""The servers from Ironic: plain data from which all machines are declared."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class IronicArgs:
     endpoint: str
     """URL of Ironic's API."""
     servers: Mapping[Node, ListedServer]
-    """By the machines that they are to be."""
+    """The servers, by the machines that they become."""
     timeout: int
     """Seconds that Ironic may take for one step of a server."""
     by_network: frozenset[str] = frozenset()
     """The names of servers that boot from the network; all others boot a disc."""
     lent: Node | None = None
-    """The machine whose server is the bootstrap machine first; None where none is lent."""
+    """The machine whose server is lent to the bootstrap machine first. None: no server is lent."""
     bootstrap_vm: VirtualMachine | None = None
-    """The bootstrap machine, where it is a virtual one."""
+    """The bootstrap machine, if it is a virtual one."""
     after: Sequence[pulumi.Resource] = ()
-    """What comes before a server is claimed."""
+    """Resources that must be complete before a server is claimed."""

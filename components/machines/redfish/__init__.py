@@ -1,13 +1,13 @@
 """Servers with a BMC, through our own provider (sushy).
 
-platform   the servers, and who declares what
-shared     what all machines have in common
-machine    a machine that stays: a server that is claimed
-bootstrap  the machine that does not stay: a server that is lent, or a virtual machine
+platform   the servers; which resource declares what
+shared     data that all machines share
+machine    a permanent machine: a server that is claimed
+bootstrap  the bootstrap machine: a server that is lent, or a virtual machine
 
-A server is claimed, not ordered: its BMC is asked what it is, and a server that runs something that this stack did not
-install is refused unless the configuration consents. The platform delivers no userdata: a server's Ignition comes from
-its installer, and its boot script is a file of the boot server, named after the server's MAC address.
+Servers are claimed, not ordered. A claim asks the server's BMC what runs on it, and refuses a system that this stack
+did not install, unless the settings allow it. The platform delivers no userdata: a server's Ignition comes from its
+installer, and its iPXE script is a file on the boot server, named after the server's MAC address.
 """
 
 from metal_ipi.components.machines.redfish.platform import Redfish

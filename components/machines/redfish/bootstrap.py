@@ -1,4 +1,4 @@
-"""The machine that does not stay, where it is a server of the rack: see `components.machines.listed`."""
+"""The bootstrap machine, if it is a server of the rack: see `components.machines.listed`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from metal_ipi.provider.types import LentServerArgs
 
 
 def lent_server(args: MachineArgs, server: ListedServer) -> LentServerArgs:
-    """What our provider has the lent server boot."""
+    """The inputs of our provider for the lent server."""
     assert args.boot.script is not None, "a lent server boots its script"
     return LentServerArgs(
         server=server.name,

@@ -1,4 +1,4 @@
-"""A machine that stays: a server of the rack, which is claimed."""
+"""A permanent machine: a server of the rack, which is claimed."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class RedfishServerMachine:
         self.private_ipv4 = machine.private_ipv4
         self.public_ipv6 = pulumi.Output.from_input(server.ipv6_address or "")
         self.ipv6 = server.ipv6_address
-        # Each vendor's BMC has a console of its own; none of them is read here.
+        # The consoles of BMCs differ by vendor; we do not read them.
         self.console = pulumi.Output.from_input("")
 
     def neighbours(self) -> pulumi.Output[Sequence[BgpNeighbour]]:
-        """None: a BMC knows no BGP peers."""
+        """Empty: BMCs have no BGP."""
         return pulumi.Output.from_input(list[BgpNeighbour]())

@@ -1,4 +1,4 @@
-"""The servers of a rack, and who declares what."""
+"""The servers of a rack: which resource declares what."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Redfish(pulumi.ComponentResource):
         self.register_outputs({"servers": args.bmcs})
 
     def machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> RedfishServerMachine:
-        """Claim a server that stays."""
+        """Claim a server for a permanent machine."""
         return RedfishServerMachine(name, args, self._rack, opts)
 
     def ephemeral_machine(self, name: str, args: MachineArgs, opts: pulumi.ResourceOptions) -> BorrowedMachine:
-        """Borrow a server for the time of the installation, or make a virtual machine."""
+        """Borrow a server for the time of the installation, or create a virtual machine."""
         rack = self._rack
         if rack.bootstrap_vm is not None:
             return BorrowedMachine(name, local_vm(args, rack.bootstrap_vm), opts, after=rack.after)
@@ -44,5 +44,5 @@ class Redfish(pulumi.ComponentResource):
         return BorrowedMachine(name, lent_server(args, server), opts, after=rack.after, ipv6=server.ipv6_address)
 
     def network_files(self, node: Node) -> pulumi.Output[list[NodeFile]] | None:
-        """None: where DHCP does not configure the network, the installer does, before userdata is read."""
+        """None: without DHCP, the installer configures the network before userdata is read."""
         return None

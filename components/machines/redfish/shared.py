@@ -1,4 +1,4 @@
-"""The servers of a rack: plain data that all machines are declared from."""
+"""The servers of a rack: plain data from which all machines are declared."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class RedfishArgs:
     """The servers of a facility."""
 
     servers: Mapping[str, ListedServer]
-    """By short host name; the bootstrap machine's, where there is one, is the server that is lent to it."""
+    """The servers by short host name. The bootstrap machine's entry is the server that is lent to it."""
     bmcs: Mapping[str, str]
-    """The URLs that their BMCs answer at, by server."""
+    """The URLs of the servers' BMCs, by server."""
     bootstrap_vm: VirtualMachine | None = None
-    """The bootstrap machine, where it is a virtual one."""
+    """The bootstrap machine, if it is a virtual one."""
     after: Sequence[pulumi.Resource] = ()
-    """What comes before a server is claimed."""
+    """Resources that must be complete before a server is claimed."""

@@ -1,5 +1,5 @@
-"""Machines of an Equinix Metal project, by its HTTP API. Ids of machines are Metal's own: UUIDs.
+"""Machines of an Equinix Metal project, through its HTTP API. Machines have Metal's own ids (UUIDs).
 
 driver     the machines: orders, deletions, reinstallations
-documents  what is sent and what answers say, as pure functions
+documents  requests and answers, as pure functions
 """

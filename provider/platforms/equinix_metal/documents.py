@@ -1,4 +1,4 @@
-"""Documents of the Metal API: what is sent, and what the answers say. Pure functions."""
+"""Documents of the Metal API: requests and answers. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAG = re.compile(r"metal-ipi:(?P<key>stack|cluster|name|role|run)=(?P<value>.+)
 
 
 def order(spec: EphemeralMachineArgs) -> dict[str, Any]:
-    """An order."""
+    """The request body of an order."""
     body: dict[str, Any] = {
         "hostname": spec.hostname,
         "plan": spec.plan,
@@ -26,7 +26,7 @@ def order(spec: EphemeralMachineArgs) -> dict[str, Any]:
         "userdata": spec.user_data,
         "tags": list(spec.tags),
         "billing_cycle": "hourly",
-        # Given, even empty, it keeps the keys of other users of the project off the machine.
+        # If it is given, even empty, keys of the project's other users are not installed on the machine.
         "project_ssh_keys": list(spec.project_ssh_key_ids),
         "hardware_reservation_id": spec.hardware_reservation_id,
         "termination_time": spec.termination_time,
@@ -37,7 +37,8 @@ def order(spec: EphemeralMachineArgs) -> dict[str, Any]:
 
 
 def _addresses(public_subnet: int | None) -> list[dict[str, Any]] | None:
-    """A machine's IPv4 subnets, the public one of another size; None: what it gets anyway, with an IPv6 address."""
+    """A machine's IPv4 subnets, if its public subnet has another size. None: Metal's default, which adds an IPv6
+    address."""
     if public_subnet is None:
         return None
     return [
@@ -47,13 +48,13 @@ def _addresses(public_subnet: int | None) -> list[dict[str, Any]] | None:
 
 
 def id_of(item: Mapping[str, Any] | None) -> str:
-    """The id of something that is shown whole, or as a link; empty where there is nothing."""
+    """The id of an object that the API shows in full or as a link; empty if there is none."""
     item = item or {}
     return str(item.get("id") or str(item.get("href", "")).rpartition("/")[2])
 
 
 def marks(tags: Iterable[Any] = (), *labels: Any) -> dict[str, str]:
-    """What tags say of whose something is, else the first label that says something. Empty: it is not ours."""
+    """Our marks in tags, or else in the first label that has some. Empty: it is not ours."""
     found = {match["key"]: match["value"] for tag in tags if (match := _TAG.fullmatch(str(tag)))}
     if found:
         return found
@@ -64,12 +65,12 @@ def marks(tags: Iterable[Any] = (), *labels: Any) -> dict[str, str]:
 
 
 def marks_of(item: Mapping[str, Any]) -> dict[str, str]:
-    """What something says itself of whose it is."""
+    """Our marks in an object's tags, description or label."""
     return marks(item.get("tags") or (), item.get("description"), item.get("label"))
 
 
 def machine_of(device: dict[str, Any]) -> Machine:
-    """A device."""
+    """A device as a `Machine`."""
     addresses: list[dict[str, Any]] = device.get("ip_addresses") or []
 
     def address(family: int, *, public: bool) -> str | None:
@@ -86,7 +87,7 @@ def machine_of(device: dict[str, Any]) -> Machine:
         public_ipv4=address(4, public=True),
         private_ipv4=address(4, public=False),
         public_ipv6=address(6, public=True),
-        # The API calls it a host name and gives `<id>@<host>`.
+        # The API calls it a host name, but gives `<id>@<host>`.
         console=str(device.get("sos") or f"sos.{facility}.platformequinix.com").rpartition("@")[2],
         progress=device.get("provisioning_percentage"),
         bond=next((str(port["id"]) for port in device.get("network_ports") or [] if port.get("name") == "bond0"), None),
@@ -94,6 +95,6 @@ def machine_of(device: dict[str, Any]) -> Machine:
 
 
 def event_of(event: dict[str, Any]) -> Event:
-    """Something that happened to a device."""
+    """An event of a device."""
     text = event.get("interpolated") or event.get("body") or ""
     return Event(type=str(event.get("type", "")), text=str(text), state=str(event.get("state") or ""))

@@ -1,4 +1,4 @@
-"""Equinix Metal's machines, by its HTTP API."""
+"""Equinix Metal's machines, through its HTTP API."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
 _CLEARING = 1200.0
-"""Seconds that a reserved server may take until it can be ordered again; the official provider waits as long."""
+"""Seconds until a reserved server can be ordered again; the official provider's limit is the same."""
 _INSTALLING = frozenset({"queued", "provisioning", "reinstalling"})
 
 
@@ -61,10 +61,10 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
         return found[0] if found else machine_of(answer)
 
     async def _post_once(self, path: str, body: Any, wanted: str, is_done: Callable[[], Awaitable[bool]]) -> Any:
-        """Ask for something that must not be done twice; `wanted` completes «did not …» in an error.
+        """Send a request that must not take effect twice; `wanted` completes «did not …» in an error.
 
-        It may have been done although the answer was lost: `is_done` looks before it is asked for again. The answer is
-        empty then.
+        It may have taken effect although the answer was lost: `is_done` checks that before a repetition. The result is
+        then empty.
         """
         backoff = Backoff(timeout=self._timeout)
         while True:
@@ -78,7 +78,7 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
                 return {}
 
     async def _await_reservation(self, reservation_id: str) -> None:
-        """Waits until a reserved server can be ordered: it takes minutes to be cleared of the machine it last was."""
+        """Wait until a reserved server can be ordered: Metal needs minutes to clear it after its last machine."""
         backoff = Backoff(timeout=_CLEARING)
         while True:
             found = await self._client.repeat(
@@ -109,7 +109,7 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
             try:
                 await self._client.repeat("DELETE", f"/devices/{machine_id}", absent_ok=True)
             except Unprocessable as error:
-                # «Cannot delete a device while it is provisioning»: it may be once it is done.
+                # «Cannot delete a device while it is provisioning»: retry until it is provisioned.
                 if backoff.over:
                     raise RemoteError(f"{self._client.where} does not delete device {machine_id}: {error}") from None
                 machine = await self.get(machine_id)
@@ -118,21 +118,21 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
                 await backoff.pause()
             except Refused as error:
                 if error.status != 403 or await self.get(machine_id):
-                    raise  # a token that may not delete must not make a machine seem gone
+                    raise  # a token that may not delete must not make a machine look deleted
                 return
             else:
                 return
 
     async def describe(self, machine_id: str, *, user_data: str | None, ipxe_script_url: str | None) -> None:
-        """Sets what the device boots when it is installed again, and what its system reads then."""
+        """Set what the device boots at its next installation, and the userdata of its system."""
         body = {"userdata": user_data, "ipxe_script_url": ipxe_script_url, "always_pxe": False}
         given = {key: value for key, value in body.items() if value is not None}
         await self._client.repeat("PUT", f"/devices/{machine_id}", json=given)
 
     async def reinstall(self, machine_id: str) -> None:
-        """Boots the device into its installer, never twice: one that is on its way there already is left alone.
+        """Boot the device into its installer, but never twice: a device that is on its way there already is left alone.
 
-        Only the disk with the operating system is given up, and not wiped: its installer chooses what to wipe.
+        The disk with the operating system is not kept, and not wiped by Metal: our installer chooses what to wipe.
         """
         before = await self._reinstallations(machine_id)
 
@@ -142,7 +142,7 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
                 raise RemoteError(
                     f"{self._client.where}: device {machine_id} does not exist any more: run `pulumi refresh`"
                 )
-            # It may be carried out already.
+            # It may have been completed already.
             return machine.state in _INSTALLING or bool(await self._reinstallations(machine_id) - before)
 
         if not await is_under_way():
@@ -151,12 +151,12 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
             await self._post_once(path, body, f"reinstall device {machine_id}", is_under_way)
 
     async def _reinstallations(self, machine_id: str) -> set[str]:
-        """Ids of the events that tell of one."""
+        """The ids of the events about reinstallations."""
         answer = await self._client.of_device(machine_id, "/events", per_page=100)
         return {str(event.get("id")) for event in answer.get("events") or [] if "reinstall" in str(event.get("type"))}
 
     async def restart(self, machine_id: str) -> None:
-        """Restarts the device, or switches it on."""
+        """Restart the device, or switch it on."""
         machine = await self.get(machine_id)
         kind = "power_on" if machine is not None and machine.state == "inactive" else "reboot"
         await self._client.repeat("POST", f"/devices/{machine_id}/actions", json={"type": kind})
@@ -166,14 +166,14 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
         return [event_of(event) for event in answer.get("events", [])]
 
     async def spot_machines(self, request_id: str) -> list[str] | None:
-        """The ids of the devices that a spot market request has; None where there is no such request."""
+        """The ids of the devices of a spot market request; None if the request does not exist."""
         answer = await self._client.repeat(
             "GET", f"/spot-market-requests/{request_id}", params={"include": "devices"}, absent_ok=True
         )
         return [id_of(each) for each in answer.get("devices") or answer.get("instances") or []] if answer else None
 
     async def end_spot_request(self, request_id: str) -> None:
-        """Ends a spot market request, and its devices with it. Finding none is fine."""
+        """Delete a spot market request together with its devices. A missing request is no error."""
         path = f"/spot-market-requests/{request_id}"
         await self._client.repeat("DELETE", path, params={"force_termination": "true"}, absent_ok=True)
 

@@ -1,11 +1,11 @@
-"""Servers that are had from Ironic, by openstacksdk.
+"""Servers from Ironic, by openstacksdk.
 
     connection   a session with its API
-    nodes        what becomes of a node: enrolled, claimed, worked on, given back
+    nodes        operations on a node: enrol, claim, deploy, give back
     published    what a server boots: a disc of its own, or the boot tree
-    driver       servers that are lent, and what installations ask of all
+    driver       servers that are lent, and the operations for installations
 
-Nothing is ordered: a server is claimed, or lent for a while after it was claimed.
+Nothing is ordered: a server is claimed, and may be lent for a while after that.
 """
 
 from __future__ import annotations

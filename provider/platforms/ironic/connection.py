@@ -1,6 +1,7 @@
-"""Ironic's API, by openstacksdk (https://docs.openstack.org/openstacksdk): TLS always verified, calls repeated in time.
+"""Ironic's API, through openstacksdk (https://docs.openstack.org/openstacksdk): TLS is always verified, and transient
+errors are retried.
 
-openstacksdk is synchronous: its calls run in threads.
+openstacksdk is synchronous, so its calls run in threads.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ T = TypeVar("T")
 _READ_TIMEOUT = 60
 _LONGEST_QUOTE = 400
 _PASSING = frozenset({409, 429, 500, 502, 503, 504})
-"""409: the node is locked, by a conductor that works on it. 500: one that dies in the middle of an answer."""
+"""409: a conductor has locked the node. 500: a conductor that dies while it answers."""
 _REMEDIES = {
     401: "the user name or the password is wrong: correct `username` and `password` in `ironic`",
     403: "the account may not do this: give it the role admin",
@@ -29,7 +30,7 @@ _REMEDIES = {
 
 
 class Refused(RemoteError):
-    """Ironic does not do what it was asked for; `status` is HTTP's."""
+    """Ironic refuses the request; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -37,7 +38,7 @@ class Refused(RemoteError):
 
 
 class Connection:
-    """One Ironic."""
+    """The connection to one Ironic."""
 
     def __init__(self, settings: IronicSettings, *, timeout: float) -> None:
         """`timeout` is how long a call may be repeated, in seconds."""
@@ -47,13 +48,13 @@ class Connection:
 
     @property
     def where(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         return f"Ironic at {self._settings.endpoint}"
 
     async def call(self, asked: str, operation: Callable[[Any], T], *, again: bool = True) -> T:
-        """What an operation makes of openstacksdk's proxy. `asked` completes «asked …» in an error.
+        """Run an operation with openstacksdk's proxy; returns its result. `asked` completes «asked …» in an error.
 
-        What fails in a way that may pass is repeated until the time is up, unless it may not be done `again`.
+        Transient errors are retried until the timeout, unless `again` is False.
         """
         backoff = Backoff(timeout=self._timeout if again else 0)
         while True:
@@ -66,7 +67,7 @@ class Connection:
             await backoff.pause()
 
     async def find(self, asked: str, operation: Callable[[Any], T]) -> T | None:
-        """The same, and None for what is not there."""
+        """Like `call`; None if Ironic answers 404."""
         try:
             return await self.call(asked, operation)
         except Refused as refused:
@@ -75,13 +76,13 @@ class Connection:
             raise
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         async with self._lock:
             client, self._client = self._client, None
             if client is not None:
                 await asyncio.to_thread(client.close)
 
-    # --- in a thread ------------------------------------------------------------------------------------------------
+    # --- in a thread -----------------------------------------------------------------------------------------------
 
     def _do(self, asked: str, operation: Callable[[Any], T]) -> T:
         import requests
@@ -106,14 +107,14 @@ class Connection:
         from keystoneauth1.http_basic import HTTPBasicAuth
         from openstack.connection import Connection as Client
 
-        # What they log is in our errors; on standard error nobody would blot it out.
+        # Our errors contain what they log; on standard error secrets in it would not be masked.
         for name in ("openstack", "keystoneauth"):
             logging.getLogger(name).propagate = False
         settings, http = self._settings, requests.Session()
         http.trust_env = False
         http.adapters.clear()
         http.mount("https://", adapter(ca=settings.ca))
-        # Asked at first without openstacksdk, which says of everything that goes wrong here that no version was found.
+        # First asked without openstacksdk, which reports every error here as a missing API version.
         http.get(settings.endpoint, timeout=_READ_TIMEOUT).raise_for_status()
         login = HTTPBasicAuth(endpoint=settings.endpoint, username=settings.username, password=settings.password)
         made = session.Session(auth=login, session=http, timeout=_READ_TIMEOUT, connect_retries=0)
@@ -140,6 +141,6 @@ class Connection:
         )
 
     def _quote(self, words: object) -> str:
-        """Words for a message, on one line and not too many: without the password that was sent."""
+        """A message on one line, shortened, and without the password."""
         text = " ".join(str(words).split()).replace(self._settings.password, "[secret]")
         return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]} ..."

@@ -1,4 +1,4 @@
-"""See `MachineDriver`, for servers that Ironic lends; and what `installation.remote` needs of all servers."""
+"""See `MachineDriver`, for servers from Ironic that are lent; and what `installation.remote` needs for all servers."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from metal_ipi.provider.status import Say, silent
 _POWER = {"power on": "On", "power off": "Off"}
 _MEDIA = "cdrom"
 _PATIENCE = 300
-"""Seconds that a call may be repeated: a lock that outlived the database goes when its conductor starts again."""
+"""Seconds for repeating a call. A node's lock that was left in the database disappears when its conductor restarts."""
 
 
 def _machine(machine_id: MachineId, node: Node) -> Machine:
-    """A lent server: active while it is on. Its addresses are not Ironic's to tell."""
+    """A lent server: active while it is on. Ironic does not know its addresses."""
     state = "active" if node.provision_state == ACTIVE and node.power_state == "power on" else "provisioning"
     return Machine(id=str(machine_id), hostname=machine_id.server, state=state, console="")
 
 
 class Ironic(MachineDriver[LentNodeArgs]):
-    """All servers of the section `ironic`; connects when it is first asked something."""
+    """All servers of the section `ironic`; connects on first use."""
 
     def __init__(self, settings: Settings, say: Say | None = None, *, timeout: float = 1800) -> None:
-        """`say` takes what it is waiting for; `timeout` is how long one step of a node may take, in seconds."""
+        """`say` reports what is waited for; `timeout` is how long one step of a node may take, in seconds."""
         self._settings = settings
         self._ironic = settings.need_ironic()
         self._connection = Connection(self._ironic, timeout=min(timeout, _PATIENCE))
@@ -44,10 +44,10 @@ class Ironic(MachineDriver[LentNodeArgs]):
     async def __aexit__(self, *_: object) -> None:
         await self._connection.close()
 
-    # --- servers that are lent ---------------------------------------------------------------------------------------
+    # --- lent servers -------------------------------------------------------------------------------------------------
 
     async def find(self, spec: LentNodeArgs) -> list[Machine]:
-        return []  # what an earlier run left undone is done again: nothing comes into being twice
+        return []  # unfinished steps of an earlier run are repeated instead, which makes nothing twice
 
     async def create(self, spec: LentNodeArgs) -> Machine:
         node = await self.nodes.claimed(spec.server)
@@ -76,19 +76,19 @@ class Ironic(MachineDriver[LentNodeArgs]):
             return
         await self.boot_disk(machine_id)
         await self.power_off(machine_id)
-        # At last: as long as what it boots is there, a run that was killed is known to have more to do.
+        # Last: as long as the published script or disc exists, a run after a killed one knows that it is not finished.
         machine = MachineId.parse(machine_id)
         await disc.withdraw(self._settings, machine.lent_mac)
 
-    # --- all servers -------------------------------------------------------------------------------------------------
+    # --- all servers --------------------------------------------------------------------------------------------------
 
     async def claim(self, server: str, *, accept: str = "empty") -> Node:
-        """Has a node for a server; with `empty`, one that is enrolled and not claimed yet must be switched off."""
+        """Claim a node for a server. With `empty`, an enrolled server without a claim must be off."""
         return await self.nodes.claim(server, self._settings.need_ironic_server(server), accept=accept)
 
     async def seen(self, server: str) -> Hardware:
-        """What can be told of a server before it is claimed; changes nothing. Raises ProviderError for what a claim
-        would be refused with."""
+        """What is known about a server before it is claimed; changes nothing. Raises ProviderError if a claim would be
+        refused."""
         node = await self.nodes.seen(server, self._settings.need_ironic_server(server))
         if node is None:
             return Hardware()
@@ -97,30 +97,30 @@ class Ironic(MachineDriver[LentNodeArgs]):
         return replace(found, where=self.nodes.where(node), power="On" if runs else "Off")
 
     async def held(self, machine: MachineId) -> Node | None:
-        """The node of a server; None where it is gone, or not claimed for it any more."""
+        """The node of a server; None if it is gone, or no longer claimed for it."""
         node = await self.nodes.claimed(machine.server)
         return node if node is not None and node.id == machine.identity else None
 
     async def inventory(self, node: Node) -> dict[str, Any]:
-        """What Ironic knows of its hardware from an inspection; nothing where it was not inspected."""
+        """Ironic's inventory from an inspection; empty if the node was not inspected."""
         found = await self._connection.find(
             f"for the inventory of {node.id}", lambda ironic: ironic.get_node_inventory(node.id)
         )
         return dict((found or {}).get("inventory") or {})
 
     async def power_state(self, machine_id: str) -> str:
-        """`On`, `Off` or `Unknown`, as Ironic saw it last."""
+        """`On`, `Off` or `Unknown`, as last seen by Ironic."""
         node = await self.nodes.need(MachineId.parse(machine_id).identity)
         return _POWER.get(node.power_state or "", "Unknown")
 
     async def boot_installer(self, machine_id: str, mac: str) -> None:
-        """Boots it into its installer, whatever it does just now: from its disc, once, or from the network.
+        """Boot it once into its installer, whatever runs on it: from its disc, or from the network.
 
-        The first time it is deployed, with the deploy interface `ramdisk` for this instance only. Afterwards one that
-        boots from the network is rebuilt: its conductor makes its boot files anew, which may be gone. A disc is
-        attached: Ironic 39 rebuilds no instance that has a disc for its image (see `published`). It does not heed
-        either that the BMC is to fetch the disc itself (ironic/conductor/rpcapi.py, attach_virtual_media): its
-        conductor fetches it, and hands it on.
+        The first time the node is deployed, with the deploy interface `ramdisk` for this instance only. Later, a node
+        that boots from the network is rebuilt, because its boot files may be gone and its conductor must make them
+        again. For the others a disc is attached, because Ironic 39 cannot rebuild an instance whose image is a disc
+        (see `published`). Ironic ignores the option to let the BMC fetch the disc itself (ironic/conductor/rpcapi.py,
+        attach_virtual_media): the conductor fetches it and serves it.
         """
         name = MachineId.parse(machine_id).server
         wanted = await published.instance(self._settings, name, mac)
@@ -151,9 +151,12 @@ class Ironic(MachineDriver[LentNodeArgs]):
         await self.nodes.power(node, "rebooting")
 
     async def _deploy(self, node: Node, steps: list[dict[str, Any]]) -> None:
-        """Has it deployed, or rebuilt. What failed is done again, a few times: a conductor that dies leaves what it was
-        at as failed, and what boots is our installer, which looks before it writes. Not so with steps: firmware is not
-        written again unasked. A rebuild has none."""
+        """Deploy or rebuild it.
+
+        A failure is retried a few times: a conductor that dies marks its nodes as failed, and what boots is our
+        installer, which checks before it writes. With deploy steps there is no retry, so that firmware is not written
+        again unasked. A rebuild has no steps.
+        """
         rebuilt = node.provision_state == ACTIVE
         # Before Ironic's own step, which boots the server and has priority 100 (ironic/drivers/modules/ramdisk.py).
         ordered = [{"args": {}, **step, "priority": 100 + len(steps) - index} for index, step in enumerate(steps)]
@@ -168,11 +171,12 @@ class Ironic(MachineDriver[LentNodeArgs]):
             await self._say(f"{failure}; it is done again")
 
     async def boot_disk(self, machine_id: str) -> None:
-        """Has its following boots come from the disk, also after a conductor took it over; resets nothing."""
+        """Make later boots come from the disk, also after another conductor took the node over; does not reset it."""
         node = await self._ready(machine_id)
         if node.provision_state != ACTIVE:
             return
-        # With `ramdisk`, a conductor that takes the node over would have it boot its installer again, every time.
+        # With the deploy interface `ramdisk`, a conductor that takes the node over would boot the installer again each
+        # time.
         left = {key: value for key, value in node.instance_info.items() if key not in published.OF_DEPLOYMENT}
         await self._connection.call(
             f"to have {node.name} boot from its disk", lambda ironic: ironic.update_node(node.id, instance_info=left)
@@ -182,25 +186,25 @@ class Ironic(MachineDriver[LentNodeArgs]):
             await self._detach(node)
 
     async def restart(self, machine_id: str) -> None:
-        """Resets it, or switches it on; what runs on it is not asked."""
+        """Reset it, or switch it on, without a shutdown of its system."""
         await self.nodes.power(await self._ready(machine_id), "rebooting")
 
     async def power_off(self, machine_id: str) -> None:
-        """Switches it off; returns once it is off."""
+        """Switch it off; returns once it is off."""
         await self.nodes.power(await self._ready(machine_id), "power off")
 
     async def give_back(self, machine_id: str) -> None:
-        """Ends the claim."""
+        """End the claim."""
         machine = MachineId.parse(machine_id)
         server = self._settings.ironic_servers.get(machine.server)
         await self.nodes.give_back(machine.server, machine.identity, server)
 
     async def abandon(self, server: str) -> None:
-        """Ends a claim that was killed before anybody knew of which node."""
+        """End a claim that was killed before its node was known."""
         await self.nodes.abandon(server, self._settings.ironic_servers.get(server))
 
     async def _ready(self, machine_id: str) -> Node:
-        """A server's node, that nothing is being done with; of an enrolled one, Ironic knows how to reach its BMC."""
+        """A server's node in a stable state. Ironic first gets the current BMC settings of an enrolled server."""
         machine = MachineId.parse(machine_id)
         node = await self.nodes.settled(machine.identity)
         server = self._settings.ironic_servers.get(machine.server)

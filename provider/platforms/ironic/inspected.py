@@ -1,8 +1,8 @@
-"""What Ironic's inspection, or people, say of a node's hardware. Most nodes are not inspected before they are claimed.
+"""A node's hardware from Ironic's inspection, or from its properties. Most nodes are not inspected before a claim.
 
-The inventory's members are those of ironic-python-agent (hardware.py, get_inventory), which Ironic's inspection by
-Redfish fills as far as BMCs tell (ironic/drivers/modules/redfish/inspect.py). Neither tells of health, TPMs and Secure
-Boot, and Ironic keeps its BMCs' clocks and virtual media to itself.
+The inventory's fields are those of ironic-python-agent (hardware.py, get_inventory), which Ironic's inspection by
+Redfish fills as far as BMCs report them (ironic/drivers/modules/redfish/inspect.py). Neither reports health, TPMs and
+Secure Boot, and Ironic does not expose its BMCs' clocks and virtual media.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TURNS = {True: "HDD", False: "SSD"}
 
 
 def hardware(found: Mapping[str, Any], given: Mapping[str, Any]) -> Hardware:
-    """What the inventory says, and else the node's properties, which anybody may have set."""
+    """The hardware from the inventory; missing values from the node's properties, which anybody may have set."""
     cpu, memory, vendor = _member(found, "cpu"), _member(found, "memory"), _member(found, "system_vendor")
     disks, cards = found.get("disks"), found.get("interfaces")
     return Hardware(
@@ -61,5 +61,5 @@ def _text(told: object) -> str | None:
 
 
 def _number(told: object) -> int | None:
-    """Properties that people have set may be anything."""
+    """Properties set by people may have any value."""
     return int(str(told)) if str(told).isdecimal() and int(str(told)) else None

@@ -1,8 +1,8 @@
-"""What becomes of one of Ironic's nodes: enrolled, claimed by an allocation, worked on, given back.
+"""Operations on Ironic's nodes: enrol, claim by an allocation, deploy, give back.
 
-An allocation (https://docs.openstack.org/ironic/latest/admin/allocation.html) is Ironic's own claim: it is made in one
-step, a node has at most one, and it has a name. So whoever was killed finds what is theirs, and nobody takes a node
-that is somebody else's.
+An allocation (https://docs.openstack.org/ironic/latest/admin/allocation.html) is Ironic's own claim: it is atomic, a
+node has at most one, and it has a name. So a run after a killed one finds its claims, and a node of another owner is
+never taken.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from metal_ipi.provider.platforms.ironic.connection import Connection
 from metal_ipi.provider.status import Say
 
 Node = Any
-"""openstacksdk's."""
+"""A node of openstacksdk."""
 ACTIVE, AVAILABLE, ENROLLED, MANAGEABLE, DEPLOY_FAILED = "active", "available", "enroll", "manageable", "deploy failed"
 _STABLE = frozenset(
     {
@@ -28,35 +28,35 @@ _STABLE = frozenset(
         *("clean failed", "inspect failed", "error", "adopt failed", "rescue failed", "rescue", "service failed"),
     }
 )
-"""Provision states that nothing leads out of by itself (ironic/common/states.py)."""
+"""Provision states that do not change on their own (ironic/common/states.py)."""
 _CLEANING_FAILED = "clean failure"
 _MINE = "metal_ipi_claimant"
-"""The key, in a node's `extra`, of whoever enrolled it."""
+"""The key in a node's `extra` with the claimant that enrolled it."""
 _CLEANED, _BEGUN = "metal_ipi_clean_steps", "begun"
-"""The key, in a node's `extra`, of the digest of the clean steps that were done to it; and what stands there before."""
+"""The key in a node's `extra` with the digest of the completed clean steps, or with _BEGUN while they run."""
 _CLASS = "baremetal"
 _UNEXPECTED, _AGAIN = "Unexpected exception during allocation", 3
-"""How Ironic begins what it says of an allocation that went wrong by no fault of the node (ironic/conductor/
-allocations.py: a database that was locked or away), and how often such a one is asked for again."""
+"""The beginning of Ironic's message when an allocation failed through no fault of the node (ironic/conductor/
+allocations.py: the database was locked or unreachable), and how often the allocation is repeated then."""
 _BOOT = {"redfish": "redfish-virtual-media", "idrac": "idrac-redfish-virtual-media", IPMI: "ipxe"}
-"""The boot interfaces of servers that are enrolled."""
+"""The boot interfaces of enrolled servers."""
 FROM_NETWORK = frozenset({"pxe", "http", "ipxe", "http-ipxe"})
-"""Boot interfaces that attach nothing (ironic/drivers/generic.py)."""
+"""Boot interfaces without virtual media (ironic/drivers/generic.py)."""
 _IPXE = frozenset({"ipxe", "http-ipxe"})
-"""Those that boot what is a script to iPXE (see `published`)."""
+"""Boot interfaces that boot an iPXE script (see `published`)."""
 _DEPLOY = "direct"
-"""The deploy interface of servers that are enrolled. An instance has `ramdisk`, for as long as it boots its disc."""
+"""The deploy interface of enrolled servers. An instance has `ramdisk` as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
 _HEARTBEATS = 60
-"""Seconds that a conductor's sign of life is waited for; Ironic takes one for dead after as many."""
+"""Seconds to wait for a conductor's heartbeat; Ironic considers it dead after the same time."""
 _IPMI_PORT = 623
 _HISTORY = "1.78"
-"""The version of the API that has nodes' histories."""
+"""The API version that introduced the history of nodes."""
 _OF_CONDUCTOR = ["hostname", "conductor_group", "drivers"]
 
 
 def _reached(server: IronicServer) -> dict[str, Any]:
-    """How the conductors reach a server's BMC (ironic/drivers/modules/{redfish/utils,ipmitool}.py)."""
+    """Driver info: how the conductors reach a server's BMC (ironic/drivers/modules/{redfish/utils,ipmitool}.py)."""
     if server.driver == IPMI:
         parts = urlsplit(str(server.address))
         info: dict[str, Any] = {"ipmi_address": parts.hostname, "ipmi_port": parts.port or _IPMI_PORT}
@@ -71,23 +71,23 @@ def _reached(server: IronicServer) -> dict[str, Any]:
 
 
 def _digest(steps: list[dict[str, Any]]) -> str | None:
-    """Of clean steps; None of none."""
+    """A digest of clean steps; None if there are none."""
     return hashlib.sha256(json.dumps(steps, sort_keys=True).encode()).hexdigest() if steps else None
 
 
 class Nodes:
-    """The nodes of one Ironic, as a claimant sees them."""
+    """The nodes of one Ironic, for one claimant."""
 
     def __init__(self, connection: Connection, settings: IronicSettings, say: Say, *, timeout: float) -> None:
         """`timeout` is how long a node may take for one step, in seconds."""
         self._connection, self._settings, self._say, self._timeout = connection, settings, say, timeout
 
     async def get(self, node_id: str) -> Node | None:
-        """By UUID or name; None where there is none."""
+        """A node by UUID or name; None if there is none."""
         return await self._connection.find(f"for node {node_id}", lambda ironic: ironic.get_node(node_id))
 
     async def need(self, node_id: str) -> Node:
-        """The same, or an error."""
+        """A node by UUID or name. Raises RemoteError if there is none."""
         node = await self.get(node_id)
         if node is None:
             raise RemoteError(
@@ -97,22 +97,22 @@ class Nodes:
         return node
 
     def where(self, node: Node) -> str:
-        """How messages call it."""
+        """The node's name in messages."""
         return f"node {node.name or node.id} of {self._connection.where}"
 
     # --- claims -------------------------------------------------------------------------------------------------------
 
     def claim_of(self, server: str) -> str:
-        """What the allocation of a server is called."""
+        """The name of a server's allocation."""
         return f"{self._settings.claimant}-{server}"
 
     async def claimed(self, server: str) -> Node | None:
-        """The node that is claimed for a server; None where none is."""
+        """The node that is claimed for a server; None if there is none."""
         found = await self._allocation(server)
         return None if found is None or found.state != "active" else await self.need(found.node_id)
 
     async def claim(self, name: str, server: IronicServer, *, accept: str) -> Node:
-        """Has a node for a server, whatever an earlier run that was killed has done of it."""
+        """Claim a node for a server; continues what an earlier, killed run began."""
         found = await self._allocation(name)
         if found is not None and found.state == "error":
             await self._drop(name)
@@ -127,9 +127,10 @@ class Nodes:
             raise
 
     async def seen(self, name: str, server: IronicServer) -> Node | None:
-        """The node that a server would be, and nothing is changed; None where it is to be enrolled, or to be chosen.
+        """The node that a server would get, without changing anything; None if it must be enrolled, or is chosen by
+        Ironic.
 
-        Raises ProviderError for what a claim would be refused with, as far as that can be told before.
+        Raises ProviderError if a claim would be refused, as far as that is known before.
         """
         claimed = await self.claimed(name)
         if claimed is not None:
@@ -152,19 +153,19 @@ class Nodes:
         return node
 
     async def _hosts(self, driver: str) -> frozenset[str]:
-        """The conductors that are active and have a driver. Their own `alive` says less: beside a database of SQLite's,
-        where nobody gives signs of life, it is false after a minute (ironic/api/controllers/v1/conductor.py)."""
+        """The active conductors with a driver. The field `alive` of conductors is not used: with an SQLite database,
+        which gets no heartbeats, it is False after a minute (ironic/api/controllers/v1/conductor.py)."""
         found = await self._connection.call("for its drivers", lambda ironic: list(ironic.drivers()))
         return frozenset(host for each in found if each.name == driver for host in each.hosts or ())
 
     async def conductors(self) -> list[Any]:
-        """All that it knows, active or not."""
+        """All known conductors, active or not."""
         return await self._connection.call(
             "for its conductors", lambda ironic: list(ironic.conductors(fields=_OF_CONDUCTOR))
         )
 
     async def free(self, resource_class: str, traits: frozenset[str]) -> int:
-        """How many nodes an allocation could choose from."""
+        """The number of nodes that an allocation could choose from."""
         found = await self._connection.call(
             f"for nodes of the resource class {resource_class}",
             lambda ironic: list(
@@ -180,8 +181,8 @@ class Nodes:
         return sum(traits <= set(node.traits or ()) for node in found)
 
     async def _served(self, name: str, server: IronicServer) -> None:
-        """Raises ProviderError where no conductor would have a server that is enrolled. One that was heard of is waited
-        for: a busy one is late now and then."""
+        """Raise ProviderError if no conductor would manage the server. If one is known, wait for its heartbeat: a busy
+        conductor may be late."""
         backoff = Backoff(timeout=min(self._timeout, _HEARTBEATS), longest=_LONGEST_PAUSE)
         what = f"the group {server.conductor_group}" if server.conductor_group else "no group"
         while True:
@@ -225,7 +226,7 @@ class Nodes:
                     f"`baremetal node set --resource-class {_CLASS} {node.name or node.id}`"
                 )
             wanted |= {"resource_class": node.resource_class, "candidate_nodes": [node.id]}
-        # Not again after an unclear answer: the next look says whether it is there.
+        # Not repeated after an unclear answer: the next look shows whether the allocation exists.
         await self._connection.call(
             f"to allocate {name}", lambda ironic: ironic.create_allocation(**wanted), again=False
         )
@@ -254,7 +255,7 @@ class Nodes:
             await backoff.pause()
 
     async def _not_granted(self, name: str, server: IronicServer, why: str) -> str:
-        """Says who has it, where it is one node."""
+        """The error message; it names the current owner if only one node was possible."""
         wanted = name if server.driver is not None else server.node
         node = None if wanted is None else await self.get(wanted)
         if node is None:
@@ -271,8 +272,8 @@ class Nodes:
         return f"{self.where(node)} is {node.provision_state} and is not given to {name}: {why}"
 
     def _refuse_running(self, node: Node, accept: str) -> None:
-        """Refuses an enrolled server that may be somebody's: one that is on, and claimed by nobody. One that was off
-        when its clean steps began was started by these."""
+        """Raise InvalidInputs for an enrolled server that may be in use by others: one that is on without a claim. A
+        server whose clean steps have begun was switched on by them."""
         cleaning = (node.extra or {}).get(_CLEANED) == _BEGUN
         if node.power_state != "power off" and not node.instance_id and accept != "wipe" and not cleaning:
             raise InvalidInputs(
@@ -281,7 +282,7 @@ class Nodes:
             )
 
     def _is_ours(self, node: Node) -> bool:
-        """Whether this stack has enrolled it, or made it: a port."""
+        """Whether this stack created the node or port."""
         return (node.extra or {}).get(_MINE) == self._settings.claimant
 
     def _refuse_others(self, node: Node, name: str) -> None:
@@ -292,7 +293,7 @@ class Nodes:
             )
 
     async def _refuse_boots(self, node: Node, server: IronicServer) -> None:
-        """Refuses a node that would not boot its installer, or not only once."""
+        """Raise InvalidInputs for a node that would not boot its installer, or would boot it again and again."""
         if server.driver not in (None, node.driver):
             raise InvalidInputs(
                 f"{self.where(node)} was enrolled with the driver {node.driver}, and is to have {server.driver}: take "
@@ -312,7 +313,7 @@ class Nodes:
             )
 
     async def _refuse_no_network_boot(self, node: Node, mac: str) -> None:
-        """Refuses a node that somebody else has enrolled, and that would not come into iPXE by this interface."""
+        """Raise InvalidInputs for a node of others that would not boot iPXE from this interface."""
         if node.boot_interface not in _IPXE:
             raise InvalidInputs(
                 f"{self.where(node)} has the boot interface {node.boot_interface}, and is to boot from the network: "
@@ -341,7 +342,7 @@ class Nodes:
     # --- enrolment ----------------------------------------------------------------------------------------------------
 
     async def enrolled(self, name: str, server: IronicServer, accept: str) -> Node:
-        """A server's own node, available; enrolled unless it is there."""
+        """A server's own node, available; enrolled if it does not exist."""
         node = await self.get(name)
         if node is None:
             await self._say(f"enrolling {name}")
@@ -363,13 +364,15 @@ class Nodes:
         return node
 
     async def tell(self, name: str, server: IronicServer, node_id: str) -> None:
-        """Has Ironic reach the BMC of an enrolled server as the settings say now."""
+        """Update Ironic's BMC settings of an enrolled server."""
         info = self._as_node(name, server)["driver_info"]
         await self._connection.call(f"to update {name}", lambda ironic: ironic.update_node(node_id, driver_info=info))
 
     async def have_port(self, node: Node, mac: str) -> None:
-        """Has Ironic know the interface that a server boots from: by its MAC address the server finds its boot files.
-        One that the settings named before goes; what an inspection has found stays."""
+        """Create a port for the interface that a server boots from: the server finds its boot files by its MAC address.
+
+        A port that we created for an earlier setting is deleted; ports from an inspection stay.
+        """
         ports = await self._connection.call(
             f"for the ports of {node.name}", lambda ironic: list(ironic.ports(details=True, address=mac))
         )
@@ -407,12 +410,12 @@ class Nodes:
             "resource_class": server.resource_class or _CLASS,
             "conductor_group": server.conductor_group,
             "extra": {_MINE: self._settings.claimant},
-            # What is on its disks may be somebody's: our installer looks before it wipes, and cleaning does not.
+            # Its disks may have data of others: our installer checks that before it wipes, but cleaning does not.
             "automated_clean": False,
         }
 
     async def _make_available(self, node_id: str, server: IronicServer, accept: str) -> Node:
-        """Through Ironic's states to `available`; or as far as it had come, where it is claimed already."""
+        """Move the node through Ironic's states to `available`; a claimed node keeps its state."""
         tried = set[tuple[str, str]]()
         while True:
             node = await self.settled(node_id)
@@ -443,14 +446,14 @@ class Nodes:
             await self.provision(node, verb)
 
     def _clean_steps_of(self, node: Node, server: IronicServer) -> list[dict[str, Any]]:
-        """The steps that are still to be done to a node; none where it is claimed."""
+        """The clean steps that the node still needs; none if it is claimed."""
         steps = [step.to_ironic() for step in server.clean_steps]
         done = (node.extra or {}).get(_CLEANED) == _digest(steps)
         return [] if done or node.instance_id else steps
 
     async def _clean(self, node: Node, steps: list[dict[str, Any]], accept: str) -> None:
-        """Does them, and switches the server off, which they may have started. How far that came is kept with the node:
-        whoever is killed does them again."""
+        """Run the clean steps, and switch the server off afterwards. The progress is stored in the node: a killed run's
+        steps are repeated."""
         self._refuse_wiping(self.where(node), "clean", steps, accept)
         await self._note_cleaning(node, _BEGUN)
         cleaned = await self.provision(node, "clean", clean_steps=steps)
@@ -467,7 +470,8 @@ class Nodes:
             )
 
     async def _end_cleaning(self, node: Node, done: str | None) -> None:
-        """Leaves a node switched off; `done` is what was done to it, None where the steps were taken out meanwhile."""
+        """Switch the node off, and store `done`: the digest of the completed steps; None if the settings no longer have
+        steps."""
         if node.power_state != "power off":
             await self.power(node, "power off")
         await self._note_cleaning(node, done)
@@ -481,7 +485,7 @@ class Nodes:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     async def provision(self, node: Node, verb: str, **more: Any) -> Node:
-        """Has a node do something that its provision state tells of; returns it once that is over, well or not."""
+        """Change a node's provision state; returns the node once that has ended, successfully or not."""
         await self._say(f"{self.where(node)}: {verb}")
         await self._connection.call(
             f"for `{verb}` of {node.name or node.id}",
@@ -490,7 +494,7 @@ class Nodes:
         return await self.settled(node.id)
 
     async def settled(self, node_id: str) -> Node:
-        """A node that nothing is being done with."""
+        """Wait until nothing is in progress on a node; returns it."""
         backoff = Backoff(timeout=self._timeout, longest=_LONGEST_PAUSE)
         while True:
             node = await self.need(node_id)
@@ -507,7 +511,8 @@ class Nodes:
             await backoff.pause()
 
     async def act(self, node: Node, asked: str, operation: Callable[[Any], Any]) -> Node:
-        """Has a conductor do something in the background; raises RemoteError with its words where that failed."""
+        """Make a conductor do something in the background, and wait for it. Raises RemoteError with its message if that
+        failed."""
         await self._connection.call(asked, operation)
         done = await self.settled(node.id)
         if done.last_error:
@@ -515,13 +520,13 @@ class Nodes:
         return done
 
     async def power(self, node: Node, target: str) -> None:
-        """Has it switched: `power on`, `power off` or `rebooting`."""
+        """Change the power state: `power on`, `power off` or `rebooting`."""
         await self.act(
             node, f"for {target} of {node.name}", lambda ironic: ironic.set_node_power_state(node.id, target)
         )
 
     async def stuck(self, node: Node) -> ProviderError:
-        """Why a node is of no use, and what to do."""
+        """The error for a node in an unusable state, with the remedy."""
         why = node.last_error or node.maintenance_reason or await self._last_failure(node) or "Ironic does not say why"
         remedies = {
             ENROLLED: "Ironic does not reach its BMC: correct address, account and "
@@ -541,8 +546,11 @@ class Nodes:
         return RemoteError(f"{self.where(node)} is in the state {node.provision_state}: {why}; {remedy}")
 
     async def _last_failure(self, node: Node) -> str:
-        """What a node's history says of its last failure. Switching it off, which Ironic does after a deployment that
-        failed, takes `last_error` away (node_power_action of ironic/conductor/utils.py). Empty: it says nothing."""
+        """The last failure in the node's history; empty if there is none.
+
+        Needed because Ironic switches a node off after a failed deployment, which clears `last_error`
+        (node_power_action of ironic/conductor/utils.py).
+        """
         query = {"detail": True, "sort_dir": "desc", "limit": 20}
         answer = await self._connection.call(
             f"for the history of {node.name or node.id}",
@@ -562,7 +570,7 @@ class Nodes:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def abandon(self, name: str, server: IronicServer | None) -> None:
-        """Ends what a claim has made that was killed, as `give_back` does."""
+        """Undo what a killed claim has made, like `give_back`."""
         node = await self.claimed(name)
         if node is None and server is not None and server.driver is not None:
             enrolled = await self.get(name)
@@ -573,14 +581,14 @@ class Nodes:
             await self.give_back(name, node.id, server)
 
     async def give_back(self, name: str, node_id: str, server: IronicServer | None) -> None:
-        """Ends a claim: what runs there goes, and the node is available again, or taken out. Finding none is fine."""
+        """End a claim: the node is undeployed, and available again, or removed. A missing claim is no error."""
         node = await self.get(node_id)
         if node is None:
             await self._drop(name)
             return
         held = await self._allocation(name)
         if node.instance_id and (held is None or held.id != node.instance_id):
-            return  # somebody else's since
+            return  # claimed by somebody else since
         node = await self.settled(node_id)
         enrolled = server is not None and server.driver is not None
         if held is not None and server is not None and enrolled:

@@ -1,11 +1,11 @@
-"""What a server is to boot, where it finds it: on a disc that is made for it, or, from the network, in the boot tree.
+"""What a server boots, and where: a disc made for it, or, from the network, the boot tree.
 
-A server that boots from the network comes into iPXE, and that to Ironic's boot files, or, by the site's own DHCP, to
-`boot/boot.ipxe` at once. Ironic's lead there, too: the «kernel» that an instance is deployed with is `boot/start.ipxe`
-(iPXE boots scripts as it boots kernels). A kernel of CoreOS could not stand there. Ironic adds `root=/dev/ram0` and one
-initramfs, never a second (ironic/drivers/modules/ipxe_config.template), and the live system has its Ignition in that.
-`boot_iso` would have iPXE fetch a disc, and no disc can be changed later: `rebuild` of a node with one fails
-(`auto_lessee` is not set, in start_deploy of ironic/conductor/deployments.py).
+A server that boots from the network starts iPXE, which loads Ironic's boot files, or, with the site's own DHCP,
+`boot/boot.ipxe` directly. Ironic's boot files lead there too: the «kernel» of the deployed instance is
+`boot/start.ipxe` (iPXE boots scripts like kernels). CoreOS's kernel cannot be used there: Ironic adds `root=/dev/ram0`
+and one initramfs, never a second one (ironic/drivers/modules/ipxe_config.template), and the live system has its
+Ignition in the second one. `boot_iso` would make iPXE fetch a disc, which could not be changed later: `rebuild` of such
+a node fails (`auto_lessee` is not set, in start_deploy of ironic/conductor/deployments.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metal_ipi.provider.live_iso import disc, place
 from metal_ipi.provider.status import Say
 
 OF_DEPLOYMENT = ("deploy_interface", "boot_iso", "kernel", "ramdisk", "image_source", "image_type")
-"""What an instance that boots its installer has in its `instance_info`."""
+"""Keys in the `instance_info` of an instance that boots its installer."""
 
 
 def by_network(settings: Settings, server: str) -> bool:
@@ -27,7 +27,7 @@ def by_network(settings: Settings, server: str) -> bool:
 
 
 async def publish(settings: Settings, server: str, mac: str, *, script: str, chain: str | None, say: Say) -> None:
-    """Lets a server boot a script, or the disc that is made of it."""
+    """Publish a server's boot script, or the disc made from it."""
     if by_network(settings, server):
         if chain is None:
             raise InvalidInputs(f"server {server} boots from the network: `chain` is required, the text of boot.ipxe")
@@ -40,9 +40,10 @@ async def publish(settings: Settings, server: str, mac: str, *, script: str, cha
 
 
 async def instance(settings: Settings, server: str, mac: str) -> dict[str, str]:
-    """What an instance that boots it has in its `instance_info`."""
+    """The `instance_info` of an instance that boots its installer."""
     if not by_network(settings, server):
         return {"deploy_interface": "ramdisk", "boot_iso": await place.url_now(settings, mac)}
     start = boot_tree.start_url(settings)
-    # Nobody fetches the image: without one, Ironic 39 rebuilds no instance, for the reason that is told above.
+    # Nothing fetches the image. It is set because Ironic 39 cannot rebuild an instance without one, see the module's
+    # docstring.
     return {"deploy_interface": "ramdisk", "image_source": start, "kernel": start, "ramdisk": start}

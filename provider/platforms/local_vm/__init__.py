@@ -1,10 +1,10 @@
-"""A virtual machine of libvirt's, for a while: the bootstrap machine of a rack that lends no server.
+"""A temporary virtual machine of libvirt: the bootstrap machine if no server is lent.
 
-It runs from memory and has no disk. Its domain is transient: once it is destroyed, libvirt knows nothing of it. It is
-called by the machine's full name, and its metadata say whose it is (`domain.Mark`), so that one of somebody else's is
-never taken for ours. Ids of machines: `local-vm:<domain>/<mac>/<script>`, `script` being `boot_tree.digest` of the
-script it boots: it is there for us as long as that lies in the boot tree, and who runs `up` elsewhere later needs no
-libvirt to see that it is gone.
+It runs from memory and has no disk. Its domain is transient: once it is destroyed, libvirt has no record of it. Its
+name is the machine's full name, and its metadata say which cluster it belongs to (`domain.Mark`), so a domain of others
+is never taken for ours. Its id is `local-vm:<domain>/<mac>/<script>`, where `script` is the `boot_tree.digest` of its
+boot script. The machine counts as existing while that script is in the boot tree, so a later `up` on another host needs
+no libvirt to see that it is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The virtual machine as libvirt describes it, and the mark that says whose it is.
+"""The libvirt description of the virtual machine, and the mark that says which cluster it belongs to.
 
-Source: https://libvirt.org/formatdomain.html, formatcaps.html. Elements below <metadata> are kept as they are, one of
-each name space.
+Source: https://libvirt.org/formatdomain.html, formatcaps.html. libvirt keeps elements below <metadata> unchanged, one
+for each name space.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 from metal_ipi.provider.resources.ephemeral_machine import LocalVmArgs
 
 ARCHITECTURE = "x86_64"
-"""Of the virtual machine; others boot in other ways."""
+"""The only architecture of the virtual machine; others boot differently."""
 _SPACE = "urn:metal-ipi:machine"
 _MARK = f"{{{_SPACE}}}machine"
 ET.register_namespace("metal-ipi", _SPACE)
@@ -20,17 +20,17 @@ ET.register_namespace("metal-ipi", _SPACE)
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """What a domain's metadata say."""
+    """Our mark in a domain's metadata."""
 
     cluster: str
     """The cluster's domain."""
     hostname: str
     script: str
-    """`boot_tree.digest` of the script it boots."""
+    """`boot_tree.digest` of the script that it boots."""
 
 
 def xml(spec: LocalVmArgs, mark: Mark, *, accelerated: bool) -> str:
-    """The domain: no disk, one network card that it boots from, a serial console."""
+    """The domain: no disk, one network card from which it boots (or a boot image), a serial console."""
     domain = ET.Element("domain", type="kvm" if accelerated else "qemu")
     _text(domain, "name", spec.domain)
     _text(domain, "title", f"bootstrap machine of {spec.cluster}, removed within the same up")
@@ -63,7 +63,7 @@ def xml(spec: LocalVmArgs, mark: Mark, *, accelerated: bool) -> str:
 
 
 def mark_of(description: str) -> Mark | None:
-    """The mark in a domain's description; None in one that is not ours."""
+    """The mark in a domain's description; None if the domain is not ours."""
     found = ET.fromstring(description).find(f"metadata/{_MARK}")  # noqa: S314 - libvirt's own words
     if found is None:
         return None
@@ -71,7 +71,7 @@ def mark_of(description: str) -> Mark | None:
 
 
 def accelerated(capabilities: str) -> bool | None:
-    """Whether a host runs virtual machines with KVM, by its capabilities; None: it cannot run them at all."""
+    """Whether a host has KVM, by its capabilities; None: it cannot run such machines at all."""
     kinds = {
         kind.get("type")
         for architecture in ET.fromstring(capabilities).iterfind("guest/arch")  # noqa: S314 - libvirt's own words

@@ -1,4 +1,4 @@
-"""See `MachineDriver`, for a virtual machine of libvirt's."""
+"""See `MachineDriver`, for a virtual machine of libvirt."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FROM_STDIN = "/dev/stdin"
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """A domain that is there."""
+    """An existing domain."""
 
     mark: Mark | None
     state: str
-    """libvirt's word: running, paused, shut off, ..."""
+    """libvirt's state: running, paused, shut off, ..."""
 
     def boots(self, script: str) -> bool:
         """Whether it is ours, and was made to boot this script."""
@@ -32,16 +32,17 @@ class _Found:
 
 
 class LocalVm(MachineDriver[LocalVmArgs]):
-    """One virtual machine. It is made paused, and goes on once its script is there: libvirt refuses before we write."""
+    """One virtual machine. It is created paused, and resumed after its script is published: so libvirt's errors come
+    before anything is written."""
 
     def __init__(self, settings: Settings, say: Say | None = None) -> None:
-        """`say` takes remarks for the user."""
+        """`say` shows remarks to the user."""
         self._settings = settings
         self._say = say or silent
         self._virsh = Virsh(settings.libvirt_uri)
 
     async def find(self, spec: LocalVmArgs) -> list[Machine]:
-        # One that does not run, or boots something else, is no use any more: `create` makes it anew.
+        # A domain that does not run, or boots something else, is ignored: `create` makes it again.
         found, machine_id = await self._look(spec.domain), MachineId.of(spec)
         if found is None:
             return []
@@ -66,14 +67,14 @@ class LocalVm(MachineDriver[LocalVmArgs]):
         if not accelerated:
             name = spec.domain
             await self._say(f"libvirt at {self._virsh.uri} has no KVM: {name} is emulated, and many times slower")
-        if await self._look(spec.domain) is not None:  # ours: `find` has seen to that
+        if await self._look(spec.domain) is not None:  # it is ours: `find` has checked that
             await self._virsh.run("destroy", spec.domain)
         mark = Mark(cluster=spec.cluster, hostname=spec.hostname, script=machine_id.script)
         await self._define(spec, domain.xml(spec, mark, accelerated=accelerated))
         try:
             await boot_tree.publish(self._settings, spec.mac, spec.script, spec.chain)
             await self._virsh.run("resume", spec.domain)
-        except BaseException:  # nothing that no state knows is to go on
+        except BaseException:  # no machine may be left that is in no state
             await self._remove(machine_id)
             raise
         return self._machine(machine_id)
@@ -95,7 +96,7 @@ class LocalVm(MachineDriver[LocalVmArgs]):
         found = await self._look(machine.domain)
         if found is not None and found.boots(machine.script):
             await self._virsh.run("destroy", machine.domain)
-        # At last: as long as its script is there, a run that was killed is known to have more to do.
+        # Last: as long as the script exists, a run after a killed one knows that it is not finished.
         await boot_tree.withdraw(self._settings, machine.mac)
 
     async def _define(self, spec: LocalVmArgs, description: str) -> None:

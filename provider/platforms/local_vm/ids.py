@@ -1,4 +1,4 @@
-"""What a virtual machine is called in the state."""
+"""The ids of virtual machines in the state."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.resources.ephemeral_machine import LocalVmArgs
 
 PREFIX = "local-vm:"
-"""How ids of virtual machines begin."""
+"""The prefix of these ids."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineId:
-    """An id, taken apart; its form is in the package's docstring."""
+    """The parts of an id; the package's docstring describes its form."""
 
     domain: str
     mac: str
@@ -25,12 +25,12 @@ class MachineId:
 
     @classmethod
     def of(cls, spec: LocalVmArgs) -> MachineId:
-        """The id of a virtual machine to make."""
+        """The id of a virtual machine that will be made."""
         return cls(domain=spec.domain, mac=spec.mac, script=boot_tree.digest(spec.script))
 
     @classmethod
     def parse(cls, text: str) -> MachineId:
-        """Reads an id."""
+        """Parse an id. Raises InvalidInputs."""
         match text.removeprefix(PREFIX).split("/"):
             case [domain, mac, script] if text.startswith(PREFIX) and domain and mac and script:
                 return cls(domain=domain, mac=mac, script=script)

@@ -1,4 +1,4 @@
-"""virsh, the command line of libvirt: it comes with libvirt, and nothing has to be compiled against it."""
+"""virsh, libvirt's command line: it comes with libvirt, and needs no compiled bindings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOT_CONNECTED = "failed to connect to the hypervisor"
 
 
 class Virsh:
-    """virsh on the machine where the provider runs, connected to one libvirt."""
+    """virsh on the host where the provider runs, connected to one libvirt."""
 
     def __init__(self, uri: str, *, timeout: float = 120) -> None:
         """`timeout` is how long one command may take, in seconds."""
@@ -20,7 +20,8 @@ class Virsh:
         self._timeout = timeout
 
     async def run(self, *arguments: str, stdin: str = "") -> str:
-        """One command; what it printed. Raises InvalidInputs without virsh, RemoteError with libvirt's words."""
+        """Run one command; returns its output. Raises InvalidInputs without virsh, RemoteError with libvirt's
+        message."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *(PROGRAM, "--quiet", "--connect", self.uri, *arguments),

@@ -1,6 +1,6 @@
 """Servers with a Redfish BMC, by sushy (https://docs.openstack.org/sushy).
 
-Nothing is ordered and nothing is returned: a server is claimed, or lent for a while.
+Nothing is ordered or returned: a server is claimed, or lent for a while.
 """
 
 from __future__ import annotations

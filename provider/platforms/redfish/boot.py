@@ -1,9 +1,9 @@
 """What a server boots next: once from the network, and after that from its disk.
 
-A one-time boot is asked for and read back. A BMC that refuses it, or takes it and forgets it, is asked to boot from the
-network every time, and if it does not do that either, the network is put first in its boot order. Both are withdrawn
-when the server is to boot from disk; until then they do no harm, because without a boot script of its own a machine
-goes on from the network to its disk. Each fallback is said.
+A one-time boot override is set and read back. If a BMC refuses it, or accepts and loses it, a permanent override for
+the network is set; if that fails too, the network is put first in the boot order. Both are withdrawn when the server
+must boot from disk. Until then they do no harm, because a machine without a published script continues from the network
+to its disk. Each fallback is reported.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ ONCE, EVERY_TIME, ORDER = "Once", "Continuous", "boot order"
 _TARGETS = {"pxe": "Pxe", "uefi-http": "UefiHttp", "virtual-media": "Cd", LIVE_ISO: "Cd"}
 _MODES = {"bios": "Legacy", "uefi": "UEFI"}
 NETWORK = frozenset({"Pxe", "UefiHttp", "Cd", "UsbCd"})
-"""Targets of a boot that is not from the disk."""
+"""Boot targets other than the disk."""
 _STARTED = frozenset({"OSBootStarted", "OSRunning"})
 _READS = 4
-"""A BMC may need a moment to show what it took."""
+"""A BMC may need a moment until it shows a changed setting."""
 _LEFT_OVER = 20.0
-"""Seconds a one-time boot may still be listed after the operating system was started."""
+"""Seconds for which a BMC may still list a one-time boot after the operating system has started."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Override:
-    """What the BMC says it boots."""
+    """What the BMC will boot next."""
 
     enabled: str | None
     target: str | None
     progress: tuple[str | None, Any]
-    """How far the boot is, and since when."""
+    """The progress of the boot, and the time of its last change."""
     power: str
 
     @property
@@ -51,7 +51,7 @@ class Override:
 
 
 async def read(connection: Connection) -> Override:
-    """Asks for it."""
+    """Read the boot override."""
     return await connection.call("what it boots next", _read)
 
 
@@ -67,10 +67,10 @@ def _read(system: Any) -> Override:
 
 
 async def arm(connection: Connection, mac: str, say: Say, *, every_time: bool = False) -> str:
-    """Has the next boot come from the network. Answers how that was reached: ONCE, EVERY_TIME or ORDER.
+    """Make the next boot come from the network. Returns how: ONCE, EVERY_TIME or ORDER. Raises RemoteError.
 
-    `every_time` prefers that to once; not all BMCs have both. Which interface it is, only a boot order tells: for that
-    one the MAC address is.
+    `every_time` tries the permanent override first; not all BMCs have both. Only the boot order can name the interface,
+    for which `mac` is needed.
     """
     settings = connection.settings
     target = await connection.call("which boots it offers", lambda system: _offered(connection, system))
@@ -100,7 +100,7 @@ async def arm(connection: Connection, mac: str, say: Say, *, every_time: bool = 
 
 
 def _offered(connection: Connection, system: Any) -> str:
-    """The target of the boot method, if the System offers it."""
+    """The Redfish target of the boot method, if the System offers it. Raises RemoteError."""
     method = connection.settings.boot_method
     target = _TARGETS[method]
     offered: list[str] = list((system.boot or {}).get("allowed_values") or ())
@@ -136,7 +136,7 @@ def _setting(settings: BmcSettings, target: str, kind: str) -> Any:
 
 
 async def _read_until(connection: Connection, fits: Callable[[Override], bool]) -> Override:
-    """What the BMC says after it was set, given a moment."""
+    """Read the override until it fits, a few times."""
     for _ in range(_READS):
         seen = await read(connection)
         if fits(seen):
@@ -146,10 +146,10 @@ async def _read_until(connection: Connection, fits: Callable[[Override], bool]) 
 
 
 async def ignored(connection: Connection, before: Override, patience: Patience) -> bool:
-    """Whether a BMC that was to boot once from the network lets see that it did not, after a reset.
+    """Whether a BMC visibly ignored a one-time boot from the network after a reset.
 
-    A one-time boot that was taken is not listed any more. One that still is, although the operating system was started
-    since, was passed over. A BMC that does not tell how far the boot is cannot be asked, and passes.
+    A BMC removes a one-time boot that it used. If it is still listed although the operating system has started since,
+    it was ignored. If the BMC does not report the progress of the boot, that is unknown, and the answer is False.
     """
     waiting = Backoff(timeout=patience.post)
     started: float | None = None
@@ -170,7 +170,7 @@ async def ignored(connection: Connection, before: Override, patience: Patience) 
 
 
 async def withdraw(connection: Connection, say: Say) -> None:
-    """Has all following boots come from the disk, whatever was asked for before."""
+    """Make all later boots come from the disk, whatever was set before."""
     seen = await read(connection)
     if seen.from_network:
         await _to_disk(connection)
@@ -200,7 +200,7 @@ def _unsetting(target: str | None, kind: str) -> Any:
         import sushy
 
         options = quirks.boot_options(system, sushy.BootSourceOverrideEnabled(kind), None)
-        # Firmware that wants all members together wants a target too.
+        # Firmware that requires all fields together also requires a target.
         source = target or ("None" if "mode" in options else None)
         system.set_system_boot_options(None if source is None else sushy.BootSource(source), **options)
 

@@ -1,6 +1,7 @@
-"""The order of boot options, for BMCs without boot overrides that work. sushy leaves it out: plain HTTP by its session.
+"""The order of boot options, for BMCs whose boot override does not work. sushy does not support it, so plain HTTP
+requests are sent through its session.
 
-Schema: ComputerSystem, Boot.BootOrder (references) and Boot.BootOptions (what each of them is).
+Schema: ComputerSystem, Boot.BootOrder (references) and Boot.BootOptions (their descriptions).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from metal_ipi.provider.platforms.redfish.connection import Connection, Refused
 from metal_ipi.provider.status import Say
 
 _changed: dict[tuple[str, str], list[str]] = {}
-"""Order before we changed it, by address and System, of this process."""
+"""The order before this process changed it, by address and System."""
 
 
 async def network_first(connection: Connection, mac: str) -> bool:
-    """Whether the network could be put first: the interface with the MAC, or all that do not tell theirs."""
+    """Put the network first: the interface with this MAC address, or all that do not report theirs. Returns whether
+    that worked."""
 
     def change(system: Any) -> bool:
         order = _order(system)
@@ -33,7 +35,8 @@ async def network_first(connection: Connection, mac: str) -> bool:
 
 
 async def restore(connection: Connection, say: Say) -> None:
-    """Puts the order back that `network_first` found. After a kill it is not known, and stays: that does no harm."""
+    """Restore the order that `network_first` found. After a killed run it is unknown and stays changed, which does no
+    harm."""
 
     def change(system: Any) -> bool:
         order = _changed.get((connection.settings.address, system.path))

@@ -1,11 +1,11 @@
-"""How much memory and which processors a System has, of BMCs that tell it, in MiB and threads.
+"""The memory (in MiB) and processors (in threads) of a System, as BMCs report them.
 
 Schema: ComputerSystem, MemorySummary and ProcessorSummary; Memory; Processor. BMCs differ:
 
-- A summary of 0, of null or none at all is no answer: IBM's OpenBMC tells 0 while the server is off (ibm-openbmc/dev
-  issue 498), a Huawei blade 0 always (bb-Ricardo/check_redfish issue 66), a Dell C6320 0.25 (RackHD/on-http PR 375).
-  The memory modules are asked then.
-- Some lack CapacityMiB of their modules (ibm-openbmc/dev issue 279): then it is not known.
+- A summary of 0 or null, or no summary, is no answer: IBM's OpenBMC reports 0 while the server is off (ibm-openbmc/dev
+  issue 498), a Huawei blade always 0 (bb-Ricardo/check_redfish issue 66), a Dell C6320 0.25 (RackHD/on-http PR 375).
+  Then the memory modules are read.
+- Some lack CapacityMiB of their modules (ibm-openbmc/dev issue 279): then the memory is unknown.
 - Graphics processors are among the processors.
 """
 
@@ -16,12 +16,12 @@ from typing import Any
 from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, number
 
 _LEAST_GIB = 1
-"""What is told below this is a mistake: no server has so little."""
+"""A smaller value is a mistake: no server has so little."""
 _ARCHITECTURES = {"x86-64": "x86_64", "x86": "x86_64", "ARM-A64": "aarch64", "ARM": "aarch64"}
 
 
 def memory_mib(documents: Documents, system: Document) -> int | None:
-    """Its memory; None where nobody tells."""
+    """Its memory in MiB; None if it is not reported."""
     told = number(member(system, "MemorySummary").get("TotalSystemMemoryGiB"))
     if told is not None and told >= _LEAST_GIB:
         return int(told * 1024)
@@ -29,7 +29,7 @@ def memory_mib(documents: Documents, system: Document) -> int | None:
 
 
 def cpus(system: Document) -> int | None:
-    """Its threads, or its cores where only those are told; None where only sockets are."""
+    """Its threads, or its cores if only those are reported; None if only sockets are."""
     summary = member(system, "ProcessorSummary")
     for key in ("LogicalProcessorCount", "CoreCount"):
         told = number(summary.get(key))
@@ -39,7 +39,7 @@ def cpus(system: Document) -> int | None:
 
 
 def architecture(documents: Documents, system: Document) -> str | None:
-    """`x86_64`, `aarch64` or the BMC's word for another one. Raises Untold."""
+    """`x86_64`, `aarch64`, or the BMC's word for another one; None if it is not reported. Raises Untold."""
     for processor in documents.listed(system, "Processors"):
         if processor.get("ProcessorType") not in (None, "CPU"):
             continue
@@ -57,7 +57,7 @@ def _word(value: Any) -> str | None:
 
 
 def _of_modules(documents: Documents, system: Document) -> int:
-    """The sum of all modules that are there; 0 where one of them does not tell."""
+    """The sum of all present modules; 0 if one of them does not report its size."""
     total = 0.0
     try:
         for module in documents.listed(system, "Memory"):

@@ -1,8 +1,8 @@
-"""Network cards as BMCs tell of them.
+"""Network cards, as BMCs report them.
 
 Schema: EthernetInterface of the System; NetworkAdapter, NetworkDeviceFunction and Port of its Chassis. BMCs differ:
-some list as the System's only the cards that its firmware has started, others tell all of them as the chassis' adapters
-only. Adapters are asked where a card that is looked for is not among the System's: they take many requests.
+some list only cards that the firmware has started in the System; others list all cards only as the chassis' adapters.
+Adapters are read only if a wanted card is not in the System, because they take many requests.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _LINKS: dict[str, Link] = {"LinkUp": "up", "Up": "up", "LinkDown": "down", "Down
 
 
 def cards(documents: Documents, system: Document, wanted: Collection[str] = ()) -> Sequence[Card]:
-    """All that are told. Adapters are asked where one of the MAC addresses in `wanted` is not among the System's.
+    """All reported cards. Adapters are read if a MAC address of `wanted` is not among the System's cards.
 
-    Raises Untold, also where one of those was not found before the BMC was asked no more.
+    Raises Untold, also if a wanted card was not found before the limit of requests was reached.
     """
     found: dict[str, Card] = {}
     missing = {mac.lower() for mac in wanted}
@@ -53,7 +53,7 @@ def _of_adapters(documents: Documents, system: Document) -> Iterator[tuple[Any, 
 
 
 def _ports(documents: Documents, adapter: Document) -> Sequence[Document]:
-    """Its ports; NetworkPorts before release 2021.1 of the schemas."""
+    """The adapter's ports; they were called NetworkPorts before release 2021.1 of the schemas."""
     for name in ("Ports", "NetworkPorts"):
         if name in adapter:
             return told(lambda: documents.listed(adapter, name)) or ()  # noqa: B023

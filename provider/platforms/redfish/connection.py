@@ -1,7 +1,7 @@
-"""A session with one BMC, by sushy: TLS always verified, the session renewed when it is lost, calls repeated in time.
+"""A session with one BMC, by sushy: TLS is always verified, a lost session is renewed, transient errors are retried.
 
-sushy is synchronous: its calls run in threads. It would repeat requests by itself, also such that may not be made
-twice; here it never does, and what is repeated is decided where it is known what that means.
+sushy is synchronous, so its calls run in threads. Its own retries are switched off, because it also repeats requests
+that must not be sent twice; the callers decide what is repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FORGETFUL = "it opens sessions and forgets them at once: end those that nobody 
 
 
 class Refused(RemoteError):
-    """The BMC does not do what it was asked for; `status` is HTTP's."""
+    """The BMC refuses the request; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -43,33 +43,33 @@ class _Failed(Exception):
 
 
 class Connection:
-    """One server's BMC, and on it the one System that is the server."""
+    """One server's BMC, and the System on it that is the server."""
 
     def __init__(self, server: str, settings: BmcSettings, *, claimed: str | None = None, timeout: float = 180) -> None:
-        """`claimed` is the identity the System must have; `timeout` is how long a call may be repeated, in seconds."""
+        """`claimed` is the identity that the System must have; `timeout` is how long a call may be repeated, in
+        seconds."""
         self.server = server
         self.settings = settings
         self._claimed = claimed
         self._timeout = timeout
         self._client: Any = None
         self._auth: Any = None
-        """sushy's, of the last attempt to log in."""
+        """sushy's authentication object of the last login attempt."""
         self._path: str | None = None
         self._last: Any = None
         self._lock = asyncio.Lock()
-        # One of its own: threads that all share would be taken by those BMCs that are slow.
+        # A thread of its own: slow BMCs would occupy the threads of a shared pool.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"bmc-{server}")
 
     @property
     def where(self) -> str:
-        """How messages call it."""
+        """The server's name in messages."""
         return f"server {self.server} (BMC {self.settings.address})"
 
     async def call(self, asked: str, operation: Callable[[Any], T], *, once: bool = False) -> T:
-        """Answers what an operation makes of the System. `asked` completes «asked …» in an error.
+        """Run an operation with the System; returns its result. `asked` completes «asked …» in an error.
 
-        What fails in a way that may pass is repeated until the time is up; `once` leaves that to the caller, who is
-        given the error with `passing` set.
+        Transient errors are retried until the timeout. With `once` there is no retry, and the error has `passing` set.
         """
         backoff = Backoff(timeout=0 if once else self._timeout)
         while True:
@@ -83,7 +83,7 @@ class Connection:
             await backoff.pause(trouble.wait)
 
     async def close(self) -> None:
-        """Ends the session."""
+        """Close the session."""
         async with self._lock:
             client, self._client = self._client, None
             if client is not None:
@@ -106,7 +106,7 @@ class Connection:
         return RemoteError(message, passing=trouble.passing)
 
     def quote(self, words: object) -> str:
-        """Words of the BMC for a message, on one line and not too many: without the credentials that it was sent."""
+        """The BMC's message on one line, shortened, and without the credentials."""
         text = " ".join(str(words).split())
         for secret in (self.settings.password, self.settings.username):
             if len(secret) >= 4:
@@ -127,7 +127,7 @@ class Connection:
         except (exceptions.SushyError, requests.RequestException, OSError, *MALFORMED) as error:
             trouble = diagnose(error, self.settings.address, self._last)
             if trouble.status == 401 and self._auth is not None and self._auth.get_session_key() is not None:
-                # It took user name and password for a session, and does not know that one any more.
+                # It accepted user name and password for a session, and does not know the session any more.
                 trouble = replace(trouble, passing=True, remedy=_FORGETFUL)
             raise _Failed(trouble) from None
 
@@ -137,7 +137,7 @@ class Connection:
         from sushy.auth import SessionAuth, SessionOrBasicAuth
         from sushy.connector import Connector
 
-        # What sushy logs, requests and refusals, is in our errors; on standard error nobody would blot it out.
+        # Our errors contain what sushy logs; on standard error secrets in it would not be masked.
         logging.getLogger("sushy").propagate = False
 
         class OneTry(Connector):
@@ -146,7 +146,8 @@ class Connection:
                 return super()._op(*words, **options)
 
         class Auth(SessionOrBasicAuth):
-            """sushy's own falls back to basic also when the BMC is merely busy, and then blames the password."""
+            """sushy's own class falls back to basic authentication also if the BMC is only busy, and then reports a
+            wrong password."""
 
             def _do_authenticate(self) -> None:
                 try:
@@ -168,7 +169,7 @@ class Connection:
             connect_timeout=CONNECT_TIMEOUT,
         )
         session = connector._session  # pyright: ignore[reportPrivateUsage] - sushy has no other way to it
-        # Neither proxies, nor CA bundles, nor passwords of ~/.netrc from the environment; nor anything without TLS.
+        # No proxies, CA bundles or passwords of ~/.netrc from the environment; and nothing without TLS.
         session.trust_env = False
         session.adapters.clear()
         session.mount("https://", adapter(ca=self.settings.ca, fingerprint=self.settings.fingerprint))
@@ -218,12 +219,12 @@ class Connection:
 
 
 def word(member: Any) -> str | None:
-    """Redfish's word for a constant of sushy's; None where the BMC tells none."""
+    """Redfish's word for a constant of sushy; None if the BMC does not report it."""
     return None if member is None else str(member.value)
 
 
 def identities(system: Any) -> list[str]:
-    """By what a System is known again: its UUID, and its serial number for a BMC that does not always tell the UUID."""
+    """The identifiers of a System: its UUID, and its serial number, because some BMCs do not always report the UUID."""
     return [str(word).lower() for word in (system.uuid, system.serial_number) if word]
 
 
@@ -232,7 +233,7 @@ def _log_out(client: Any) -> None:
     from sushy import exceptions
 
     auth = client._auth
-    # A BMC that does not answer forgets the session by itself; our work is done.
+    # If the BMC does not answer, its session expires on its own; the work is done.
     with contextlib.suppress(exceptions.SushyError, requests.RequestException, *MALFORMED):
         auth.close()
     client._auth = None

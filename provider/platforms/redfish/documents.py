@@ -1,11 +1,11 @@
-"""What a BMC has to read, by its links: each document once, lists with what is listed where the BMC offers that.
+"""Reads a BMC's documents by their links: each document once, and lists together with their members if possible.
 
-BMCs answer slowly: a Lenovo one takes eleven seconds for each drive (bb-Ricardo/check_redfish issue 80). So no more is
-asked than a number of requests, and for so long; what is not known then counts as not told.
+BMCs answer slowly: a Lenovo one takes eleven seconds for each drive (bb-Ricardo/check_redfish issue 80). So the number
+of requests and the total time are limited; what was not read then counts as not reported.
 
-Lists are expanded (DSP0266, query parameters) where the service root says that it can be done. Fujitsu's BMC refuses
-the parameter for some lists all the same (bb-Ricardo/check_redfish issue 20), and some answer links (DMTF/
-Redfish-Mockup-Server issue 78): what is missing is asked for one by one then.
+Lists are expanded (DSP0266, query parameters) if the service root offers that. Fujitsu's BMC nevertheless refuses the
+parameter for some lists (bb-Ricardo/check_redfish issue 20), and some return links (DMTF/Redfish-Mockup-Server issue
+78): then the missing documents are read one by one.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from metal_ipi.provider import backoff
 T = TypeVar("T")
 Document = Mapping[str, Any]
 MOST, SECONDS = 150, 90.0
-"""Requests to one BMC, and the time after which no further one is made."""
+"""The limit of requests to one BMC, and the seconds after which no further request is sent."""
 NOT_THERE = (400, 403, 404, 405, 500, 501)
-"""Answers to what a BMC does not have, or does not show to this account."""
+"""HTTP status codes for something that a BMC does not have, or does not show to this account."""
 _FEW = 3
-"""So many documents are asked for one by one; of more, the list is expanded."""
+"""Up to so many documents are read one by one; for more, the list is expanded."""
 
 
 class Untold(Exception):
-    """The BMC has no such document, or it was not asked for it any more."""
+    """The BMC has no such document, or the limit of requests was reached."""
 
 
 class Documents:
-    """Those of one BMC."""
+    """The documents of one BMC."""
 
     def __init__(self) -> None:
         self._system: Any = None
@@ -41,7 +41,8 @@ class Documents:
         self._expand = ""
 
     def of(self, system: Any) -> Document:
-        """The System, through whose session all is asked from now on. What is known already is not asked again."""
+        """The System's document. From now on all documents are read through its session; known ones are not read
+        again."""
         if self._system is None:
             self._expand = _expansion(member(system.root.json or {}, "ProtocolFeaturesSupported"))
         self._system = system
@@ -58,11 +59,11 @@ class Documents:
         return found
 
     def linked(self, document: Document, name: str) -> Document:
-        """The document that a member links to. Raises Untold."""
+        """The document to which a field links. Raises Untold."""
         return self.get(link_of(document.get(name)))
 
     def listed(self, document: Document, name: str) -> Sequence[Document]:
-        """What a member lists: itself, or as a collection that it links to. Raises Untold."""
+        """The items of a field: a list, or a linked collection. Raises Untold."""
         value = document.get(name)
         if isinstance(value, list):
             return self._all(value, document, name)
@@ -74,7 +75,7 @@ class Documents:
         return self._all(members, found, "Members")
 
     def related(self, system: Document, name: str) -> Sequence[Document]:
-        """What the System's Links lead to, `Chassis` or `ManagedBy`. Raises Untold."""
+        """The documents in the System's Links, `Chassis` or `ManagedBy`. Raises Untold."""
         found: Any = member(system, "Links").get(name)
         if not isinstance(found, list):
             raise Untold
@@ -82,11 +83,11 @@ class Documents:
 
     @property
     def over(self) -> bool:
-        """Whether no more is asked: what was not found may be there all the same."""
+        """Whether the limit of requests is reached, so that something not found may still exist."""
         return self._asked >= MOST or backoff.clock.now() - self._began > SECONDS
 
     def _all(self, items: Sequence[Any], document: Document, name: str) -> Sequence[Document]:
-        """The documents behind items of a list, which may be there already."""
+        """The documents of a list's items, which may be expanded already."""
         path = link_of(document)
         if self._expand and path is not None and sum(map(_is_link, items)) > _FEW:
             whole = (told(lambda: self.get(f"{path}{self._expand}")) or {}).get(name)
@@ -112,13 +113,13 @@ class Documents:
             if path not in self._known:
                 self._known[path] = self._fetch(path)
             if (plain := self._known[path]) is not None:
-                self._expand = ""  # refused once, it is not tried again
+                self._expand = ""  # it was refused once, so it is not tried again
             return plain
         return found if isinstance(found, dict) else None
 
 
 def told(read: Callable[[], T]) -> T | None:
-    """What is read; None where the BMC does not tell."""
+    """The result of `read`; None if the BMC does not report it."""
     try:
         return read()
     except Untold:
@@ -126,24 +127,24 @@ def told(read: Callable[[], T]) -> T | None:
 
 
 def member(document: Document, name: str) -> Document:
-    """A member that is an object; an empty one where it is none."""
+    """A field that is an object; an empty one if it is not."""
     found = document.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def link_of(value: object) -> str | None:
-    """Where a link leads."""
+    """The target of a link."""
     found = value.get("@odata.id") if isinstance(value, dict) else None
     return found if isinstance(found, str) else None
 
 
 def text(value: object) -> str | None:
-    """A text that says something; some BMCs pad them."""
+    """A text that is not empty; some BMCs pad texts with spaces."""
     return value.strip() or None if isinstance(value, str) else None
 
 
 def number(value: Any) -> float | None:
-    """A finite number; some BMCs tell numbers as text."""
+    """A finite number; some BMCs report numbers as text."""
     try:
         found = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):
@@ -156,7 +157,7 @@ def _is_link(item: Any) -> bool:
 
 
 def _expansion(features: Document) -> str:
-    """The parameter that has a list's members in the list; empty where the BMC does not offer it."""
+    """The query parameter that expands a list's members; empty if the BMC does not offer it."""
     query = member(features, "ExpandQuery")
     kind = "." if query.get("NoLinks") else "*" if query.get("ExpandAll") else ""
     if not kind:

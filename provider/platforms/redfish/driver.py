@@ -1,4 +1,4 @@
-"""See `MachineDriver`, for servers that are lent; and what `installation.remote` needs of all servers."""
+"""See `MachineDriver`, for servers that are lent; and what `installation.remote` needs for all servers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from metal_ipi.provider.resources.ephemeral_machine import LentServerArgs
 from metal_ipi.provider.status import Say, silent
 
 _asked: set[tuple[str, str]] = set()
-"""Addresses and machines which this process sent to the network, and not back to their disks yet."""
+"""(address, machine) that this process booted from the network, and not back from its disk yet."""
 
 
 def _machine(machine_id: MachineId, found: Inventory) -> Machine:
-    """A lent server, as the platform tells of it: active while it is on. Its addresses are not the BMC's to tell."""
+    """A lent server: active while it is on. The BMC does not know its addresses."""
     state = "active" if found.power == "On" else "provisioning"
     return Machine(id=str(machine_id), hostname=machine_id.server, state=state, console=found.console)
 
 
 class Redfish(MachineDriver[LentServerArgs]):
-    """All servers of the section `bmcs`; connects to each when it is first asked something."""
+    """All servers of the section `bmcs`; connects to each on first use."""
 
     def __init__(
         self, settings: Settings, say: Say | None = None, *, patience: Patience | None = None, timeout: float = 180
     ) -> None:
-        """`say` takes remarks for the user; `timeout` is how long a call may be repeated, in seconds."""
+        """`say` shows remarks to the user; `timeout` is how long a call may be repeated, in seconds."""
         self._settings = settings
         self._say = say or silent
         self._patience = patience or Patience()
@@ -45,10 +45,10 @@ class Redfish(MachineDriver[LentServerArgs]):
             await connection.close()
         self._connections.clear()
 
-    # --- servers that are lent ---------------------------------------------------------------------------------------
+    # --- lent servers -------------------------------------------------------------------------------------------------
 
     async def find(self, spec: LentServerArgs) -> list[Machine]:
-        return []  # what an earlier run left undone is done again: nothing comes into being twice
+        return []  # unfinished steps of an earlier run are repeated instead, which makes nothing twice
 
     async def create(self, spec: LentServerArgs) -> Machine:
         found = await self.inventory(spec.server, macs=[spec.mac])
@@ -79,18 +79,18 @@ class Redfish(MachineDriver[LentServerArgs]):
             return
         await self.boot_disk(machine_id)
         await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=False)
-        # At last: as long as its script is there, a run that was killed is known to have more to do.
+        # Last: as long as its script exists, a run after a killed one knows that it is not finished.
         await disc.withdraw(self._settings, machine.lent_mac)
 
-    # --- all servers -------------------------------------------------------------------------------------------------
+    # --- all servers --------------------------------------------------------------------------------------------------
 
     async def inventory(self, server: str, claimed: str | None = None, *, macs: Collection[str] = ()) -> Inventory:
-        """What the BMC of a server tells of it; a server other than the claimed one is refused. `macs` are cards that
-        it should have."""
+        """What a server's BMC reports about it. Raises RemoteError if it is not the claimed server. `macs` are the
+        cards that it should have."""
         return await inventory.take(self._connect(server, claimed), macs)
 
     async def survey(self, server: str, macs: Collection[str]) -> Hardware:
-        """All that the BMC of a server tells of it; `macs` are cards that it should have."""
+        """Everything that a server's BMC reports about it; `macs` are the cards that it should have."""
         return await survey.take(self._connect(server, None), macs)
 
     async def power_state(self, machine_id: str) -> str:
@@ -98,12 +98,13 @@ class Redfish(MachineDriver[LentServerArgs]):
         return await power.state(self._of(machine_id))
 
     async def boot_installer(self, machine_id: str, mac: str) -> None:
-        """Boots it from the network, once, whatever it does just now; the interface is the one with the MAC address."""
+        """Boot it once from the network, whatever runs on it; `mac` belongs to the interface."""
         connection = self._of(machine_id)
-        # It may have been switched on since the server was claimed.
+        # Secure Boot may have been switched on since the server was claimed.
         secure_boot.refuse(connection.where, await inventory.secure_boot_of(connection), connection.settings)
-        # A one-time boot that is still listed although the server runs was passed over. One that is not listed, and did
-        # not lead to the installer either, nobody sees but who asks again without having come to `boot_disk`.
+        # If a one-time boot is still listed although the server runs, it was ignored. If it is not listed, but did not
+        # lead to the installer, that is noticed only here: the same machine is booted again before `boot_disk` was
+        # called.
         found = await boot.read(connection)
         left = found.power == "On" and found.enabled == boot.ONCE and found.from_network
         every_time = left or (connection.settings.address, machine_id) in _asked
@@ -115,7 +116,7 @@ class Redfish(MachineDriver[LentServerArgs]):
         _asked.add((connection.settings.address, machine_id))
 
     async def _boot_from_network(self, connection: Connection, mac: str, *, every_time: bool) -> bool:
-        """Whether the BMC has nothing to say against that it did."""
+        """Boot once. Returns False if the BMC shows that it ignored the one-time boot."""
         if (image := await published.image(self._settings, connection.settings, mac)) is not None:
             await media.insert(connection, image)
         before = await boot.read(connection)
@@ -128,7 +129,7 @@ class Redfish(MachineDriver[LentServerArgs]):
         return kinds[-1] != boot.ONCE or not await boot.ignored(connection, before, self._patience)
 
     async def boot_disk(self, machine_id: str) -> None:
-        """Has its following boots come from the disk; resets nothing."""
+        """Make its later boots come from the disk; does not reset it."""
         connection = self._of(machine_id)
         await boot.withdraw(connection, self._say)
         _asked.discard((connection.settings.address, machine_id))
@@ -136,11 +137,11 @@ class Redfish(MachineDriver[LentServerArgs]):
             await media.eject(connection, published.is_image(self._settings, connection.settings))
 
     async def restart(self, machine_id: str) -> None:
-        """Resets it, or switches it on; what runs on it is not asked. Returns once it is on."""
+        """Reset it, or switch it on, without a shutdown of its system. Returns once it is on."""
         await power.start_over(self._of(machine_id), self._patience, self._say)
 
     async def power_off(self, machine_id: str) -> None:
-        """Shuts it down, or switches it off when it does not listen; returns once it is off."""
+        """Shut it down, or switch it off if it does not react; returns once it is off."""
         await power.turn_off(self._of(machine_id), self._patience, self._say, graceful=True)
 
     def _of(self, machine_id: str) -> Connection:

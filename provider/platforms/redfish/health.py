@@ -1,4 +1,4 @@
-"""What a BMC says of the health of a server and its parts.
+"""The health of a server and its components, as a BMC reports it.
 
 Schema: Resource, Status; PowerSupply. BMCs differ: power supplies are listed by Chassis.Power, or, since release 2020.4
 of the schemas, by Chassis.PowerSubsystem.
@@ -18,7 +18,7 @@ _SUMMARIES: tuple[tuple[Kind, str], ...] = (("processor", "ProcessorSummary"), (
 
 
 def part(kind: Kind, name: str, document: Document, *, failing: bool = False) -> Iterator[Part]:
-    """The health of something that is there; nothing where it is not told."""
+    """The health of a component that is present; nothing if it is not reported."""
     status = member(document, "Status")
     health = _WORDS.get(str(status.get("Health") or status.get("HealthRollup")))
     if status.get("State") == "Absent" or (health is None and not failing):
@@ -27,13 +27,13 @@ def part(kind: Kind, name: str, document: Document, *, failing: bool = False) ->
 
 
 def of_system(documents: Documents, system: Document) -> Sequence[Part]:
-    """All but its disks'."""
+    """The health of all components except disks."""
     found = list(part("system", "", system))
     for kind, name in _SUMMARIES:
         found += part(kind, "", member(system, name))
     found += told(lambda: _power(documents, system)) or ()
     rollup = _WORDS.get(str(member(system, "Status").get("HealthRollup")))
-    # What is wrong, and which of these parts it is not.
+    # The rollup covers all components. A worse rollup means a problem in a component that is not listed here.
     if rollup not in (None, "OK") and all(each.health == "OK" for each in found):
         found.append(Part(kind="system", name="as a whole", health="Warning"))
     return found

@@ -1,4 +1,4 @@
-"""What a BMC tells of its server. A part it does not have is left out, never guessed."""
+"""What a BMC reports about its server. A missing value is left out, never guessed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Inventory:
     """A server."""
 
     where: str
-    """How messages call it."""
+    """The server's name in messages."""
     identity: str
-    """Its UUID, or the serial number where the BMC has none."""
+    """Its UUID, or its serial number if the BMC has no UUID."""
     power: str
     """`On`, `Off`, `PoweringOn`, `PoweringOff` or `Unknown`."""
     manufacturer: str | None
@@ -35,16 +35,16 @@ class Inventory:
     boot_mode: str | None
     """`uefi` or `bios`."""
     secure_boot: bool | None
-    """Whether its firmware starts only what is signed."""
+    """Whether its firmware starts only signed programs."""
     nics: Sequence[str]
     """MAC addresses, in lower case."""
     disks: Sequence[Disk]
     console: str
-    """Where to find its console, for people."""
+    """The place of its console, for people."""
 
     def check_mac(self, mac: str, settings: BmcSettings) -> None:
-        """Refuses a server without that interface, unless its owner knows better. Of one that tells of none it is not
-        known."""
+        """Raise InvalidInputs for a server without that interface, unless the settings say to ignore it. If no
+        interfaces are reported, that is unknown, and accepted."""
         if settings.cards == "check" and self.nics and mac.lower() not in self.nics:
             raise InvalidInputs(
                 f"{self.where} has no network interface with the MAC address {mac}, but "
@@ -52,7 +52,7 @@ class Inventory:
             )
 
     def check_free(self, *, accept: str, ours: bool = False) -> None:
-        """Refuses a server that may be somebody's: one that is switched on."""
+        """Raise InvalidInputs for a server that may be in use by others: one that is on."""
         if self.power != "Off" and not ours and accept != "wipe":
             raise InvalidInputs(
                 f"{self.where} is {self.power}, and nothing shows that what runs on it is ours: switch it off, or, "
@@ -61,13 +61,13 @@ class Inventory:
 
 
 async def take(connection: Connection, macs: Collection[str] = ()) -> Inventory:
-    """Asks for all of it; `macs` are the cards that are looked for."""
+    """Read the inventory; `macs` are the cards that are looked for."""
     documents = Documents()
     return await connection.call("for its inventory", lambda system: _take(connection, documents, system, macs))
 
 
 async def secure_boot_of(connection: Connection) -> bool | None:
-    """Whether its firmware starts only what is signed; None where the BMC does not tell."""
+    """Whether its firmware starts only signed programs; None if the BMC does not report it."""
     return await connection.call("whether Secure Boot is on", secure_boot.told)
 
 

@@ -1,4 +1,4 @@
-"""Virtual media: an image that the BMC shows its server as a disc."""
+"""Virtual media: an image that the BMC presents to its server as a disc."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from metal_ipi.provider.platforms.redfish.connection import Connection
 
 
 async def insert(connection: Connection, image: str) -> None:
-    """Inserts an image, by its URL, into the first drive that takes it."""
+    """Insert an image, by its URL, into the first drive that accepts it. Raises RemoteError."""
     await connection.call("to insert the boot image", lambda system: _insert(connection, system, image))
 
 
 async def eject(connection: Connection, ours: Callable[[str], bool]) -> None:
-    """Takes images of ours out of every drive; others stay. `ours` is asked about the image's URL."""
+    """Eject our images from every drive; others stay. `ours` decides by the image's URL."""
 
     def take_out(system: Any) -> None:
         for drive in _drives(system):
@@ -32,8 +32,8 @@ def _insert(connection: Connection, system: Any, image: str) -> None:
     refusals: list[str] = []
     for drive in _drives(system):
         try:
-            # Also one that lists this image already: iDRAC does so for a while after it was ejected (Ironic, boot.py,
-            # _insert_vmedia_in_resource).
+            # Eject also if it seems to have this image already: iDRAC still lists an image for a while after it was
+            # ejected (Ironic, boot.py, _insert_vmedia_in_resource).
             if drive.inserted:
                 drive.eject_media()
             drive.insert_media(image)
@@ -50,7 +50,7 @@ def _insert(connection: Connection, system: Any, image: str) -> None:
 
 
 def _drives(system: Any) -> Iterator[Any]:
-    """Drives for discs: the System's, or, as older BMCs have it, its managers'."""
+    """Virtual drives for discs: those of the System, or, on older BMCs, of its managers."""
     from sushy import exceptions
 
     try:

@@ -1,4 +1,4 @@
-"""Power: what is asked for is looked at until it is so, because a BMC's answer only says that it will try."""
+"""Power states. The state is read until it is as requested, because a BMC's answer only says that it will try."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _REFUSALS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How long things may take, in seconds."""
+    """Timeouts and pauses, in seconds."""
 
     power: float = 300
-    """Until the power is as asked for."""
+    """Until the power state is as requested."""
     again: float = 30
-    """After which it is asked for again."""
+    """Until the request is repeated."""
     grace: float = 30
     """For an operating system to shut down."""
     telling: float = 15
-    """For a BMC to tell that a one-time boot was taken."""
+    """For a BMC to report that a one-time boot was used."""
     post: float = 600
-    """For the firmware to come to the boot, where the BMC tells how far it is."""
+    """For the firmware to start the boot, if the BMC reports the progress."""
 
 
 async def state(connection: Connection) -> str:
@@ -40,7 +40,7 @@ async def state(connection: Connection) -> str:
 
 
 async def turn_off(connection: Connection, patience: Patience, say: Say, *, graceful: bool) -> None:
-    """Returns once it is off. An operating system that does not shut down within the grace is cut off."""
+    """Return once it is off. An operating system that does not shut down within the grace period is switched off."""
     if graceful and await state(connection) == "On" and await _offers(connection, "GracefulShutdown"):
         if await _turn(connection, "Off", ("GracefulShutdown",), patience.grace, patience.grace):
             return
@@ -52,11 +52,11 @@ async def turn_off(connection: Connection, patience: Patience, say: Say, *, grac
 async def start_over(
     connection: Connection, patience: Patience, say: Say, *, prepare: Callable[[], Awaitable[None]] | None = None
 ) -> None:
-    """Boots it, whether it is on or off, and returns once it is on; what runs is not asked.
+    """Boot it, whether it is on or off, without a shutdown; returns once it is on.
 
-    `prepare` asks for a one-time boot, and is awaited before every reset. An answer that is lost leaves open whether
-    there was a reset, and that would have used up the one-time boot: so both are done again. The same where it has to
-    be switched on again, for it may have been on for a moment.
+    `prepare` sets a one-time boot, and is awaited before every reset. If an answer is lost, the reset may have happened
+    and used up the one-time boot: so both are repeated. The same if it must be switched on again, because it may have
+    been on for a moment.
     """
     backoff = Backoff(timeout=patience.power, longest=_LONGEST_PAUSE)
     while True:
@@ -86,13 +86,13 @@ async def _reset(connection: Connection, patience: Patience, say: Say) -> None:
             f"to reset it ({offered[0]})", lambda system: _ask(connection, system, offered), once=True
         )
     except Refused as error:
-        # It may have gone off meanwhile: then there is nothing to reset.
+        # If it went off in the meantime, there is nothing to reset.
         if error.status not in (400, 409) or await state(connection) != "Off":
             raise
 
 
 async def _settled(connection: Connection, patience: Patience) -> str:
-    """The power state, once it is none between two."""
+    """Wait while the power state is changing; returns the state."""
     backoff = Backoff(timeout=patience.power, longest=_LONGEST_PAUSE)
     while (now := await state(connection)).startswith("Powering") and not backoff.over:
         await backoff.pause()
@@ -108,7 +108,7 @@ async def _turn(
     *,
     prepare: Callable[[], Awaitable[None]] | None = None,
 ) -> bool:
-    """Whether it came to be as wanted in time; `prepare` is awaited before all but the first request."""
+    """Whether the wanted state was reached in time; `prepare` is awaited before all requests except the first."""
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     due, refusals = 0.0, 0
     while await state(connection) != wanted:
@@ -121,7 +121,7 @@ async def _turn(
             try:
                 await connection.call(f"to switch {wanted.lower()}", lambda system: _ask(connection, system, kinds))
             except Refused as error:
-                # It may be so already, and the BMC's state lags behind.
+                # It may be in the wanted state already, and the BMC's report may be late.
                 refusals += 1
                 if error.status not in (400, 409) or refusals == _REFUSALS:
                     raise
@@ -130,7 +130,7 @@ async def _turn(
 
 
 def _ask(connection: Connection, system: Any, kinds: Sequence[str]) -> None:
-    """Asks for the first of the resets that is offered."""
+    """Request the first of the resets that is offered. Raises RemoteError if none is."""
     from sushy.resources.constants import ResetType
 
     offered = {kind.value for kind in system.get_allowed_reset_system_values()}

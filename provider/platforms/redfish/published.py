@@ -1,4 +1,4 @@
-"""What a server is to boot, where its firmware or its BMC finds it: in the boot tree, or on a disc of its own."""
+"""What a server boots, and where its firmware or its BMC finds it: in the boot tree, or on a disc of its own."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from metal_ipi.provider.status import Say, silent
 
 _ATTACHED = "virtual-media"
 BY_DISC = (_ATTACHED, LIVE_ISO)
-"""Boot methods for which a BMC attaches an image."""
+"""Boot methods with an image that the BMC attaches."""
 
 
 async def publish(settings: Settings, server: str, mac: str, *, script: str, chain: str, say: Say = silent) -> None:
-    """Lets a server boot a script: its iPXE, or the disc that is made of it."""
+    """Publish a server's boot script for iPXE, or the disc made from it."""
     bmc = settings.need_bmc(server)
     if bmc.boot_method != LIVE_ISO:
         await boot_tree.publish(settings, mac, script, chain)
@@ -29,14 +29,15 @@ async def publish(settings: Settings, server: str, mac: str, *, script: str, cha
 
 
 async def given_back(machine: MachineId, settings: Settings) -> bool:
-    """Whether a server was lent and is not any more: what it finds is not made of the script it was lent for."""
+    """Whether a server was lent, and was given back: what is published for it does not come from the script it was lent
+    for."""
     if machine.mac is None or machine.script is None or settings.artifacts is None:
         return False
     return not await disc.is_published(settings, machine.mac, machine.script)
 
 
 async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:
-    """The URL of what the BMC is to attach; None where it attaches nothing."""
+    """The URL of the image that the BMC must attach; None if it attaches none."""
     if bmc.boot_method == _ATTACHED:
         return bmc.boot_image
     if bmc.boot_method != LIVE_ISO:
@@ -45,7 +46,7 @@ async def image(settings: Settings, bmc: BmcSettings, mac: str) -> str | None:
 
 
 def is_image(settings: Settings, bmc: BmcSettings) -> Callable[[str], bool]:
-    """Whether a URL is that of something which this program had a BMC attach; the machine does not matter."""
+    """A function that tells whether a URL is that of an image of ours, for any machine."""
     if bmc.boot_method == LIVE_ISO:
         return lambda url: place.is_url(settings, url)
     return lambda url: url == bmc.boot_image

@@ -1,8 +1,8 @@
-"""Where BMCs differ from the specification, each with the source that says so. What sushy does by itself is not here:
+"""Deviations of BMCs from the specification, each with its source.
 
-If-Match and ETags in their weak and strong forms (Connector.patch), boot settings in a resource of their own
-(System.set_system_boot_options), `UsbCd` instead of `Cd` on Supermicro X11 and X12, and what InsertMedia wants on
-Supermicro, Lenovo, NVIDIA and Cisco (VirtualMedia.insert_media).
+Deviations that sushy handles are not here: If-Match and ETags in their weak and strong forms (Connector.patch), boot
+settings in a resource of their own (System.set_system_boot_options), `UsbCd` instead of `Cd` on Supermicro X11 and X12,
+and InsertMedia's parameters on Supermicro, Lenovo, NVIDIA and Cisco (VirtualMedia.insert_media).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FULL_REQUEST = ("american megatrends international", "ami", "asrockrack", "redf
 
 
 def passes(status: int, text: str) -> bool:
-    """Whether a refusal means «not now»."""
+    """Whether a refusal is transient."""
     return (
         # sushy, Connector.check_retry_on_exception: iDRAC and iLO are not ready after the previous operation.
         "SYS518" in text
@@ -28,10 +28,10 @@ def passes(status: int, text: str) -> bool:
 
 
 def boot_options(system: Any, enabled: Any, mode: Any) -> dict[str, Any]:
-    """What to send beside the boot target: `enabled` and `mode` as wanted, less what this BMC does not bear.
+    """The parameters to send with the boot target: `enabled` and `mode`, without those that this BMC does not accept.
 
-    Ironic, management.py, _set_boot_device: most want `enabled` only when it changes (OpenStack story 2007355),
-    Supermicro wants it always (story 2008547), and AMI's firmware wants target, `enabled` and mode together.
+    Ironic, management.py, _set_boot_device: most BMCs accept `enabled` only when it changes (OpenStack story 2007355),
+    Supermicro always requires it (story 2008547), and AMI's firmware requires target, `enabled` and mode together.
     """
     import sushy
 
@@ -42,16 +42,16 @@ def boot_options(system: Any, enabled: Any, mode: Any) -> dict[str, Any]:
     wanted: dict[str, Any] = {}
     if vendor == "supermicro" or boot.get("enabled") != enabled:
         wanted["enabled"] = enabled
-    # Ironic leaves the mode out where it is not to change.
+    # Like Ironic, leave the mode out if it does not change.
     if mode is not None and boot.get("mode") != mode:
         wanted["mode"] = mode
     return wanted
 
 
 def next_slot(error: Exception) -> bool:
-    """Whether another virtual media device may take what this one refuses.
+    """Whether another virtual media device may accept what this one refuses.
 
-    Ironic, boot.py, _insert_vmedia_in_resource: Cisco lists devices that serve its own viewer only; they have no
+    Ironic, boot.py, _insert_vmedia_in_resource: Cisco lists devices that serve only its own viewer; they have no
     InsertMedia, or answer 400 or 405.
     """
     from sushy import exceptions
@@ -69,5 +69,5 @@ def takes_discs(media_types: Any) -> bool:
 
 
 def is_for_discs(media_types: Any) -> bool:
-    """The same, of Redfish's own words."""
+    """The same for Redfish's own words."""
     return bool({"CD", "DVD"} & set(media_types if isinstance(media_types, list) else ()))

@@ -1,13 +1,13 @@
-"""UEFI Secure Boot: whether a server's firmware starts only what is signed, and what it could not start then.
+"""UEFI Secure Boot: whether a server's firmware starts only signed programs, and what it cannot boot then.
 
-iPXE as distributions build it is signed by nobody. Its own releases since 2.0 come with a shim that Microsoft signed
-(ipxe.org; rhboot/shim-review issue 319), which knows iPXE's key, and not that of CoreOS's kernel: for that, iPXE would
-have to be told the distribution's shim (its command `shim`), and CoreOS publishes none for network boot.
+Distributions' builds of iPXE are not signed. iPXE's own releases since 2.0 come with a shim that Microsoft signed
+(ipxe.org; rhboot/shim-review issue 319). That shim trusts iPXE's key, but not the key of CoreOS's kernel: iPXE would
+need the distribution's shim (its command `shim`), and CoreOS publishes none for network boot.
 
 Schema: SecureBoot (DMTF), below the System. Servers without UEFI have none. Differences between BMCs:
 
-- Supermicro's GB300 tells the state of the current boot and leaves SecureBootEnable out (libredfish PR 111).
-- In SetupMode and AuditMode nothing is enforced, whatever else is told (UEFI specification, 32.3; SecureBootMode).
+- Supermicro's GB300 reports the state of the current boot, and leaves SecureBootEnable out (libredfish PR 111).
+- In SetupMode and AuditMode nothing is enforced, whatever else is reported (UEFI specification, 32.3; SecureBootMode).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REMEDY = (
 
 
 def state(system: Any) -> bool | None:
-    """Whether it holds at the next boot; None where the BMC does not tell."""
+    """Whether it is enforced at the next boot; None if the BMC does not report it."""
     found = system.secure_boot
     if word(found.mode) in _NOT_ENFORCING:
         return False
@@ -39,7 +39,7 @@ def state(system: Any) -> bool | None:
 
 
 def told(system: Any) -> bool | None:
-    """The same; None also where the BMC has no such part: it is not linked, or what is linked cannot be had."""
+    """The same; None also if the BMC has no such resource, or it cannot be read."""
     from sushy import exceptions
 
     try:
@@ -53,14 +53,14 @@ def told(system: Any) -> bool | None:
 
 
 def refuse(where: str, enforced: bool | None, settings: BmcSettings) -> None:
-    """Raises RemoteError where the server could not boot what it is to boot, unless its owner knows better."""
+    """Raise RemoteError if Secure Boot prevents the server's boot, unless the settings say to ignore it."""
     told = None if settings.secure_boot == "ignore" else refusal(where, enforced, settings)
     if told is not None:
         raise RemoteError(f"{told[0]}: {told[1]}")
 
 
 def refusal(where: str, enforced: bool | None, settings: BmcSettings) -> tuple[str, str] | None:
-    """Why a server cannot boot what it is to boot, and the remedy; None where nothing is known against it."""
+    """Why Secure Boot prevents the server's boot, and the remedy; None if it does not."""
     if not enforced or settings.boot_method == LIVE_ISO:
         return None
     what = (

@@ -1,9 +1,9 @@
-"""Disks, and volumes of RAID controllers, as BMCs tell of them.
+"""Disks, and volumes of RAID controllers, as BMCs report them.
 
 Schema: Storage, Drive, Volume; SimpleStorage. BMCs differ:
 
-- A disk that no RAID is made of is listed as a volume besides, of type RawDevice or without a RAID type (iDRAC).
-- Before RAIDType there was VolumeType, with words of its own for the same.
+- A disk that is part of no RAID is also listed as a volume, of type RawDevice or without a RAID type (iDRAC).
+- Older schemas have VolumeType with other words instead of RAIDType.
 - A volume lists its disks, or lists none.
 """
 
@@ -23,13 +23,13 @@ _RAW = ("RawDevice", "None")
 
 
 def disks(documents: Documents, system: Document) -> Sequence[Disk]:
-    """All that there is, the disks that RAID volumes are made of included. Raises Untold."""
+    """All disks, including those that RAID volumes consist of. Raises Untold."""
     drives = told(lambda: [_disk(drive) for drive in _drives(documents, system)])
     return drives or _simple(documents, system)
 
 
 def seen(documents: Documents, system: Document) -> Sequence[Disk]:
-    """What an operating system sees: volumes, and disks that are in none. Raises Untold."""
+    """What an operating system sees: volumes, and disks that are in no volume. Raises Untold."""
     volumes: list[Disk] = []
     within: set[str | None] = set()
     for storage in documents.listed(system, "Storage"):
@@ -49,7 +49,7 @@ def parts(documents: Documents, system: Document) -> Iterator[Part]:
 
 
 def _drives(documents: Documents, system: Document) -> Iterator[Document]:
-    """The disks that are there: a slot may be listed without one."""
+    """The disks that are present: a slot may be listed without a disk."""
     for storage in documents.listed(system, "Storage"):
         for drive in documents.listed(storage, "Drives") if storage.get("Drives") else ():
             if member(drive, "Status").get("State") != "Absent":
@@ -75,7 +75,7 @@ def _volume(volume: Document, raid: str) -> Disk:
 
 
 def _raid(volume: Document) -> str | None:
-    """The kind of RAID that it is; None where it is the disk itself."""
+    """The kind of RAID; None if the volume is a single disk."""
     kind, former = volume.get("RAIDType"), volume.get("VolumeType")
     if former in _RAW or kind == "None":
         return None

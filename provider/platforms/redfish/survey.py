@@ -1,7 +1,7 @@
-"""All that a BMC tells of its server, for those who look before anything is changed.
+"""Everything that a BMC reports about its server, for checks before anything is changed.
 
-Schema: ComputerSystem (Boot, TrustedModules), Manager, VirtualMedia. BMCs differ: a trusted module that is not there
-is listed with the state Absent (iLO), or not at all; where the member is missing, it is not known whether there is one.
+Schema: ComputerSystem (Boot, TrustedModules), Manager, VirtualMedia. BMCs differ: a trusted module that is not there is
+listed with the state Absent (iLO), or not at all; if the field is missing, it is unknown whether there is one.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ MODES = {"UEFI": "uefi", "Legacy": "bios"}
 
 
 async def take(connection: Connection, macs: Collection[str] = ()) -> Hardware:
-    """Asks for all of it; `macs` are the cards that are looked for."""
+    """Read everything; `macs` are the cards that are looked for."""
     documents = Documents()
     return await connection.call("for its inventory", lambda system: read(connection.where, documents, system, macs))
 
 
 def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -> Hardware:
-    """The same of a System of sushy's; `where` is how messages call it."""
+    """The same for a System of sushy; `where` is the server's name in messages."""
     document = documents.of(system)
     boot = member(document, "Boot")
     managers = told(lambda: documents.related(document, "ManagedBy")) or [{}]
     manager = managers[0]
-    clock = _clock(manager)  # at once: ours goes on
+    clock = _clock(manager)  # immediately, because our own clock goes on
     versions = {"BIOS": text(document.get("BiosVersion")), "BMC": text(manager.get("FirmwareVersion"))}
     hardware = Hardware(
         where=where,
@@ -58,7 +58,7 @@ def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -
         firmware={name: version for name, version in versions.items() if version is not None},
         parts=health.of_system(documents, document),
     )
-    # At last: there may be many disks, and what is asked of a BMC is bounded.
+    # Last: there may be many disks, and the number of requests to a BMC is limited.
     disks = told(lambda: storage.seen(documents, document)) or told(lambda: storage.disks(documents, document))
     of_disks = told(lambda: list(storage.parts(documents, document))) or ()
     return replace(hardware, disks=disks or None, parts=[*(hardware.parts or ()), *of_disks])
@@ -74,7 +74,7 @@ def _modes(boot: Document) -> list[str] | None:
 
 
 def _override(boot: Document) -> str | None:
-    """What it boots at every start; its disk, or nothing else, is no override."""
+    """The permanent boot override; None for the disk, or for none."""
     target = text(boot.get("BootSourceOverrideTarget"))
     lasting = boot.get("BootSourceOverrideEnabled") == "Continuous"
     return target if lasting and target not in (None, "None", "Hdd") else None
@@ -92,7 +92,7 @@ def _tpm(system: Document) -> Tpm | None:
     if kinds & {"TPM1_2", "TCM1_0"}:
         return "1.2"
     if on:
-        return None  # which version it is, nobody tells
+        return None  # nothing reports the version
     return "off" if there else "none"
 
 
@@ -101,7 +101,7 @@ def _state(document: Document) -> Any:
 
 
 def _drives(documents: Documents, system: Document, managers: Sequence[Document]) -> list[Drive]:
-    """Virtual drives for discs: the System's, or, as older BMCs have it, its managers'."""
+    """Virtual drives for discs: those of the System, or, on older BMCs, of its managers."""
     try:
         found = documents.listed(system, "VirtualMedia")
     except Untold:
@@ -117,7 +117,8 @@ def _drives(documents: Documents, system: Document, managers: Sequence[Document]
 
 
 def _disc(drive: Document) -> str | None:
-    """From which host the disc in it is: whole URLs of ours let whoever reads them have secrets."""
+    """The host from which the disc in a drive comes. Not the whole URL: whoever reads one of our URLs can fetch
+    secrets."""
     if not drive.get("Inserted"):
         return None
     return f"a disc of {urlsplit(str(drive.get('Image') or '')).hostname or 'unknown origin'}"

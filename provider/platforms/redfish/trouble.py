@@ -1,4 +1,4 @@
-"""What went wrong between us and a BMC: in one sentence, with the remedy, and whether it may pass by itself."""
+"""Failures between us and a BMC: described in one sentence, with the remedy, and whether they are transient."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LONGEST_WAIT = 60
 _SAME_TIME = timedelta(minutes=5)
 _NOT_REDFISH, _UPDATE = "its answer is not what Redfish wants", "update the BMC's firmware"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
-"""What sushy and we stumble with over an answer of another shape than Redfish's."""
+"""Errors in sushy or our code when an answer has another structure than Redfish's."""
 _BUILT = datetime(2026, 1, 1, tzinfo=UTC)
-"""This code is younger: a clock that shows an earlier time is wrong."""
+"""This code is newer: a clock that shows an earlier time is wrong."""
 _EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 """OpenSSL's X509_V_ERR_*."""
 
@@ -33,30 +33,30 @@ class Trouble:
 
     seen: str
     quoted: str = ""
-    """The words it was told with, of the BMC or of sushy: they may repeat what was sent."""
+    """The message from the BMC or from sushy; it may repeat what was sent."""
     remedy: str = ""
     passing: bool = False
-    """Whether it may work again without anybody doing something."""
+    """Whether it is transient."""
     wait: float = 0
-    """What the BMC asked for, in seconds."""
+    """The pause that the BMC asked for, in seconds."""
     status: int | None = None
-    """The HTTP status of a BMC that answered."""
+    """The HTTP status, if the BMC answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """What a server shows before anybody trusts it."""
+    """What an untrusted server shows."""
 
     certificate: bytes
     """In DER."""
     date: datetime | None
-    """Its clock, by the HTTP header."""
+    """Its clock, from the HTTP header."""
 
 
 def diagnose(error: Exception, address: str, response: Any) -> Trouble:
-    """Tells what an error of sushy, requests or MALFORMED means; `response` is the BMC's last one, if there is one.
+    """Explain an error of sushy, requests or MALFORMED; `response` is the BMC's last one, if there is one.
 
-    May look at the BMC again.
+    May connect to the BMC again.
     """
     import requests
     from sushy import exceptions
@@ -75,12 +75,12 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
     if isinstance(error, exceptions.ConnectionError | requests.RequestException | OSError):
         return _connection(causes)
     if isinstance(error, exceptions.SushyError):
-        # sushy refuses by itself what the BMC does not list, as the BMC would.
+        # sushy itself refuses what the BMC does not list, like the BMC would.
         listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
         seen = "it does not offer that" if listed else _NOT_REDFISH
         return Trouble(seen=seen, quoted=str(error), remedy=_UPDATE, status=400 if listed else None)
     if response is not None and response.status_code >= 400:
-        # sushy stumbled over how the refusal is told.
+        # sushy could not parse the refusal.
         return _http(response.status_code, response.text, response.text, response)
     return Trouble(seen=_NOT_REDFISH, quoted=f"{type(error).__name__}: {error}", remedy=_UPDATE)
 
@@ -122,7 +122,7 @@ def _connection(causes: list[BaseException]) -> Trouble:
 
 
 def peek(address: str) -> Peer | None:
-    """Looks at the certificate and the clock of a server nobody trusts yet. Nothing secret is sent."""
+    """Read the certificate and the clock of an untrusted server. No secret is sent."""
     parts = urlsplit(address)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -192,7 +192,7 @@ def _names(certificate: Any) -> str:
 
 
 def _validity(start: datetime, end: datetime, peer: Peer, pin: str, ours: datetime | None = None) -> Trouble:
-    """Which of three is wrong: our clock, the BMC's, or neither and so the certificate?"""
+    """Find out which is wrong: our clock, the BMC's clock, or the certificate."""
     ours = ours or datetime.now(UTC)
     what = "is not valid yet" if ours < start else "has expired"
     seen = f"its TLS certificate {what}: it is valid from {_time(start)} to {_time(end)}, and it is {_time(ours)} here"
@@ -204,7 +204,7 @@ def _validity(start: datetime, end: datetime, peer: Peer, pin: str, ours: dateti
     if abs(peer.date - ours) <= _SAME_TIME:
         return Trouble(seen=seen, remedy=f"the clocks agree: give the BMC a new certificate, or trust this one: {pin}")
     if peer.date < _BUILT or (ours < start <= peer.date):
-        # Before this code was written, or a certificate the BMC made for itself at a time that has not come.
+        # The BMC's clock is older than this code, or its own certificate begins in the future.
         return Trouble(
             seen=seen,
             remedy=f"the BMC's clock is wrong: set it (NTP), then give it a new certificate, or trust this one: {pin}",

@@ -1,25 +1,26 @@
-"""The checks: each module has `NAME` and `async def check(subject)`, which answers findings and changes nothing.
+"""The checks: each module has `NAME` and `async def check(subject)`, which returns findings and changes nothing.
 
     token             is the API token valid, and may it write?
-    plans             do plan, operating system and architecture fit, and does the place have them?
-    capacity          has the place so many machines at the moment?
-    reservations      are reserved servers there, free, and of the plan?
-    spot              would the bid be taken at the moment?
+    plans             do plan, operating system and architecture fit, and does the location have them?
+    capacity          does the location have so many machines now?
+    reservations      do the reserved servers exist, are they free, and of the plan?
+    spot              is the bid high enough now?
     limits            does the project allow so many machines?
-    runs              does what carries the stack's marks belong to this installation of it?
+    runs              does everything with the stack's marks belong to this installation of it?
     names             are the machines' names, the project's and the API's address free?
     addresses         do networks overlap, and are VLANs and blocks free?
-    hardware          have machines the memory and the processors that they need?
-    inventory         are servers what the stack takes them for, and well?
-    secure-boot       would firmware start what servers are to boot?
-    bmcs              does every BMC answer, and let us in?
+    hardware          do machines have the memory and the processors that they need?
+    inventory         do servers match the settings, and are they healthy?
+    secure-boot       would firmware start what servers must boot?
+    bmcs              does every BMC answer, and accept the account?
     ironic            does Ironic answer, and could each server be claimed?
     dns               can the zones be written?
-    boot-files        are kernel, initramfs and rootfs where they are said to be, and what they are said to be?
-    artifact-host     can files be uploaded, and do machines get them?
+    boot-files        do kernel, initramfs and rootfs exist, with the right hashes?
+    artifact-host     can files be uploaded, and can machines fetch them?
     installer         is the installer there, and for the release?
-    stream            do machines boot the CoreOS that the installer is made for?
+    images            do registries have the release's images?
+    stream            do machines boot the CoreOS that belongs to the installer?
     clock             is our clock right?
 
-A check that cannot ask raises ProviderError, which is told as an error of its own.
+A check that cannot ask raises ProviderError, which is reported as an error of that check.
 """

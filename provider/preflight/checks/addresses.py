@@ -1,4 +1,4 @@
-"""Do networks overlap, and is there room for the VLANs and the blocks that are ordered?"""
+"""Do networks overlap, and are the ordered VLANs and blocks available?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per overlap, VLAN in use, and block that is not given at once."""
+    """A finding for each overlap, each VLAN in use, and each block that is not available at once."""
     ours = {name: ipaddress.ip_network(cidr, strict=False) for name, cidr in subject.plan.networks.items()}
     ours |= {
         f"VLAN {network.name}": ipaddress.ip_network(network.subnet, strict=False)
@@ -33,7 +33,7 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _private(subject: Subject, ours: dict[str, _Network]) -> list[Finding]:
-    """Machines have private addresses of 10.0.0.0/8, and reach each other over them."""
+    """Overlaps with the machines' private addresses (from 10.0.0.0/8), over which they reach each other."""
     return [
         _overlap(f"{name} ({network})", f"the project's private addresses ({private})")
         for block in await subject.metal.blocks()
@@ -45,7 +45,7 @@ async def _private(subject: Subject, ours: dict[str, _Network]) -> list[Finding]
 
 
 async def _vlans(subject: Subject) -> list[Finding]:
-    """A number stands for one VLAN in a metro."""
+    """VLAN ids in use: an id stands for one VLAN in a metro."""
     wanted = {network.vlan: network.name for network in subject.orders.networks if network.vlan is not None}
     if not wanted:
         return []
@@ -63,7 +63,7 @@ async def _vlans(subject: Subject) -> list[Finding]:
 
 
 async def _metros(subject: Subject) -> list[Finding]:
-    """A reserved address belongs to one metro; machines elsewhere cannot announce it."""
+    """A reserved address belongs to one metro; machines in another metro cannot announce it."""
     orders = subject.orders
     if not orders.addresses or len(orders.facilities) < 2:
         return []
@@ -83,7 +83,7 @@ async def _metros(subject: Subject) -> list[Finding]:
 
 
 async def _blocks(subject: Subject) -> list[Finding]:
-    """What is beyond the project's quota is given after people have looked at it; nobody tells the quota before."""
+    """Blocks beyond the project's quota are granted only after a review; the quota itself cannot be read."""
     ordered = [order.name for order in subject.orders.addresses]
     waiting = [block for block in await subject.metal.blocks() if block.get("state") == "pending"]
     if not ordered or not waiting:

@@ -1,6 +1,6 @@
-"""Can files be uploaded to the artifact host, and does its web server give them to whoever knows the name?
+"""Preflight check: can files be uploaded to the artifact host, and does its web server serve them?
 
-A small file is written, read back, fetched by its URL and removed again.
+The check writes a small file, reads its hash back, fetches it by its URL, and removes it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from metal_ipi.provider.preflight.subject import Subject
 NAME = "artifact-host"
 _FILE = "probe"
 _PATIENCE = 10
-"""How long what may pass by itself is tried again, in seconds."""
+"""Seconds that an operation is retried while it fails with an error that may be transient."""
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """One finding: what is wrong at first."""
+    """Returns one finding: the first problem, or that all is well."""
     settings = subject.settings.artifacts
     if settings is None:
         return []

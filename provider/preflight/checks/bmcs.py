@@ -1,6 +1,6 @@
-"""Does every server's BMC answer, and let us in?
+"""Preflight check: does the BMC of every server answer, and accept our credentials?
 
-A stack that has passed before goes on without one that does not answer at the moment.
+For a stack that has passed the checks before, a BMC that does not answer is only a warning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ NAME = "bmcs"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per BMC that does not tell of its server; one for all others together."""
+    """Returns one finding per BMC that could not be asked, and one for all the others together."""
     problems = await subject.untold(subject.rack, "correct that, or have the BMC answer")
     answering = [server.name for server, _ in await subject.rack.answers()]
     if not answering:

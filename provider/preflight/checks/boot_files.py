@@ -1,11 +1,11 @@
-"""Are kernel, initramfs and rootfs where the stream says, and what it says?
+"""Preflight check: are kernel, initramfs and rootfs at the URLs that the stream names, with the hashes that it names?
 
-Of small files the hash is computed, so they are fetched once; a rootfs has a gigabyte, and fetching it would take
-longer than all else: of larger files (preflight.hashedMib) only the size is asked for. The machines check the rootfs's
-hash in any case.
+The check downloads small files and computes their hashes. A rootfs is about one gigabyte, and downloading it would take
+longer than all other checks: for files larger than `preflight.hashedMib` the check only asks for the size. The machines
+verify the hash of the rootfs in any case.
 
-What is to be kept on the artifact host must be there, under the name that has its hash; else it must be had from where
-the stream says, to be copied.
+A file that is to be kept on the artifact host must be there already, under the name that contains its hash; otherwise
+it must be available at the stream's URL, from where it is copied.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MIB = 1024 * 1024
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per file."""
+    """Returns one finding per file."""
     return list(await asyncio.gather(*(_file(subject, file) for file in subject.plan.boot)))
 
 

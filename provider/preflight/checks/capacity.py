@@ -1,7 +1,7 @@
-"""Has the place so many machines at the moment? The API says yes or no to a quantity, never how many there are.
+"""Preflight check: does the metro or facility have enough machines at the moment?
 
-Reserved servers are no matter of capacity, and the spot market has its own (see `spot`). Machines that are there
-already are not asked for again.
+The API only answers yes or no for a quantity; it never tells how many machines there are. Reserved servers do not need
+capacity, and the spot market has a check of its own (`spot`). Machines that exist already are not counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "capacity"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per plan."""
+    """Returns one finding per plan."""
     wanted: Counter[str] = Counter()
     for order, names in await subject.missing():
         if not order.reservations and order.spot_max_price is None:
@@ -31,7 +31,8 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Finding]:
-    """The first facility that has room gets a machine, so several together may do what none can alone."""
+    """Metal places each machine in the first facility that has room, so several facilities together may be enough
+    although none of them has room for all."""
     named = [code for code in subject.orders.facilities if code != ANY]
     if not named:
         what = f"where {_all(wanted)} come from is left to Metal (any), and cannot be asked for"
@@ -58,8 +59,8 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
 async def _asked(
     subject: Subject, path: str, key: str, wanted: Mapping[tuple[str, str], int]
 ) -> dict[tuple[str, str], bool]:
-    """Plan and place → whether there are so many."""
-    # The API's own type of a quantity is a string.
+    """Asks the capacity API. Returns, for each pair of plan and place, whether the place has that many."""
+    # The API expects the quantity as a string.
     servers = [{key: place, "plan": plan, "quantity": str(count)} for (plan, place), count in wanted.items()]
     answer = await subject.metal.client.repeat("POST", f"/capacity/{path}".rstrip("/"), json={"servers": servers})
     said = {(str(each.get("plan")), str(each.get(key))): each.get("available") for each in answer.get("servers") or []}

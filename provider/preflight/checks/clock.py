@@ -1,6 +1,7 @@
-"""Is our clock right? Signatures (TSIG, S3) and certificates are refused when it is not.
+"""Preflight check: is the clock of this computer right? With a wrong clock, signatures (TSIG, S3) and certificates are
+refused.
 
-Others' clocks are known from the dates of their answers to the other checks, which are to the second.
+The check compares with the `Date` headers of the answers to the other checks, which are exact to the second.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "clock"
 _SUSPICIOUS, _WRONG = timedelta(seconds=30), timedelta(seconds=300)
-"""TSIG allows 300 seconds (RFC 8945, section 10)."""
+"""TSIG allows a difference of 300 seconds (RFC 8945, section 10)."""
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """One finding: most of those who were asked cannot all be wrong, so the least difference counts."""
+    """Returns one finding. It uses the smallest difference, because not all servers can be wrong."""
     if not subject.clocks:
         return [
             warning(

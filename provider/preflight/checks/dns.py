@@ -1,4 +1,5 @@
-"""Can the zones be reached and written? How that is found out without a trace is each service's own matter."""
+"""Preflight check: can the DNS zones be reached and written? Each DNS service has its own way to test that without
+leaving a change."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ NAME = "dns"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per zone."""
+    """Returns one finding per zone."""
     return [await _zone(subject, zone) for zone in subject.plan.zones]
 
 

@@ -1,8 +1,9 @@
-"""Have the machines the memory and the processors that they need? `provider.sizes` has the figures and their sources.
+"""Preflight check: have the machines enough memory and processors? `provider.sizes` has the figures and their sources.
 
-Too little memory is an error, also below what OpenShift only documents: machines end in the middle of an installation,
-or later. Too few processors make a cluster slow, and BMCs count them in several ways: that is a warning. Nothing is
-refused because a BMC does not tell. A server that runs already is only warned of: it was installed as it is.
+Too little memory is an error, even where OpenShift only documents the minimum: such machines fail during the
+installation or later. Too few processors is a warning: the cluster is slow, and BMCs count processors in different
+ways. A value that the BMC does not report is never an error. For a server that runs already, a problem is only a
+warning, because its installation is done.
 """
 
 from __future__ import annotations
@@ -22,32 +23,32 @@ from metal_ipi.provider.sizes import GIB, Least
 
 NAME = "hardware"
 _DECIMAL = 2**30 / 10**9
-"""Some BMCs take the gigabytes of memory modules for powers of ten, and tell 59.6 GiB of 64 (Dell R640 with firmware of
-2020: bb-Ricardo/check_redfish issue 48); firmware also keeps a little for itself."""
+"""Some BMCs take the gigabytes of memory modules for powers of ten, and report 59.6 GiB for 64 (Dell R640 with firmware
+of 2020: bb-Ricardo/check_redfish issue 48). Firmware also reserves a little memory for itself."""
 _PLAN_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])i?B", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Machine:
-    """What is known of one machine, or of several that are alike."""
+    """What is known of one machine, or of several equal ones."""
 
     name: str
-    """For messages."""
+    """The name that messages use."""
     memory_mib: float | None
     cpus: int | None
     least: Least
     remedy: str
-    """What to do when it has too little."""
+    """What to do if it has too little."""
     ask: str
-    """What to look at when nobody tells how much it has."""
+    """What to look at if the amount is unknown."""
     runs: bool = False
-    """Whether it was installed already."""
+    """Whether it is installed already."""
     host: str = ""
-    """The server that it is, where it is one."""
+    """The name of the server; empty for machines that are no servers of the stack."""
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding for each machine that has too little, or of which it is not known; one for all others together."""
+    """Returns one finding per machine that has too little or an unknown amount, and one for all the others together."""
     machines = [*_virtual(subject), *await _servers(subject), *await _ordered(subject)]
     problems = [
         replace(finding, host=machine.host)
@@ -67,7 +68,7 @@ def _least(subject: Subject, role: str, *, live: bool, alone: bool = False) -> L
 
 
 def _virtual(subject: Subject) -> list[_Machine]:
-    """The virtual machine that is to bootstrap the cluster."""
+    """The virtual machine that is to bootstrap the cluster, if there is one."""
     return [
         _Machine(
             name="platform.bootstrap (a virtual machine)",
@@ -83,18 +84,18 @@ def _virtual(subject: Subject) -> list[_Machine]:
 
 
 async def _servers(subject: Subject) -> list[_Machine]:
-    """Those whose BMCs answer (`bmcs` tells of the others), and those that Ironic has inspected."""
+    """The servers whose BMCs answer (`bmcs` reports the others), and those that Ironic has inspected."""
     racked = await subject.servers.answers() if subject.servers else []
     lent = await subject.lent.answers() if subject.lent else []
     return [
         *(_server(subject, server, found, named=server.bmc == server.name) for server, found in racked),
-        # Few are inspected before they are claimed.
+        # Most of Ironic's servers are inspected only after they are claimed.
         *(_server(subject, server, found) for server, found in lent if found.memory_mib is not None),
     ]
 
 
 def _server(subject: Subject, server: Server, found: Hardware, *, named: bool = False) -> _Machine:
-    """`named`: the words for where it is name it already."""
+    """`named`: `found.where` contains the server's name already."""
     return _Machine(
         name=found.where if named else f"{server.name}, {found.where}",
         memory_mib=found.memory_mib,
@@ -115,29 +116,29 @@ _LEND_ANOTHER = (
 
 
 async def _ordered(subject: Subject) -> list[_Machine]:
-    """Those that are yet to be ordered."""
+    """The machines that are still to be ordered."""
     if subject.account is None:
         return []
     try:
         plans = await subject.account.plans()
     except ProviderError:
-        return []  # the check `plans` asks the same, and tells it
+        return []  # the check `plans` makes the same request, and reports the error
     return [
         _Machine(
             name=f"{order.role} machines (plan {order.plan})",
             memory_mib=_memory_of(plans[order.plan]),
-            cpus=None,  # plans tell of sockets
+            cpus=None,  # plans name sockets, not processors
             least=_least(subject, order.role, live=order.role == "bootstrap"),
             remedy="take a larger plan",
             ask="the plan's memory",
         )
         for order, _ in await subject.missing()
-        if order.plan in plans  # else `plans` tells it
+        if order.plan in plans  # a plan that does not exist is reported by the check `plans`
     ]
 
 
 def _memory_of(plan: Document) -> float | None:
-    """MiB, of a plan's specs: `{"memory": {"total": "32GB"}}`, where a GB is a GiB."""
+    """The memory of a plan in MiB, from its specs: `{"memory": {"total": "32GB"}}`, where GB means GiB."""
     told = ((plan.get("specs") or {}).get("memory") or {}).get("total")
     found = _PLAN_MEMORY.fullmatch(str(told).strip())
     return None if found is None else float(found[1]) * GIB * (GIB if found[2].upper() == "T" else 1)

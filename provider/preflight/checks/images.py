@@ -1,7 +1,8 @@
-"""Can all images of the release be pulled, from mirrors or from where they are, with the site's accounts?
+"""Preflight check: can all images of the release be pulled, from mirrors or from their own registries, with the pull
+secret?
 
-Asked from here, not from the machines. A release image holds the list of all others, as an ImageStream (openshift/oc,
-pkg/cli/admin/release).
+The check runs on this computer, not on the machines. A release image contains the list of all other images, as an
+ImageStream (openshift/oc, pkg/cli/admin/release).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAME = "images"
 _TIMEOUT = 30
 _LIST = "release-manifests/image-references"
 _NAMED = 5
-"""So many images are named of those that cannot be pulled."""
+"""Maximum number of image names in a message about images that cannot be pulled."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _REMEDY = (
     "see whether the registry has the release (`oc adm release mirror`, oc-mirror), the pull secret its account, and"
@@ -35,7 +36,7 @@ _REMEDY = (
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """What cannot be pulled, or how many can."""
+    """Returns one finding per reason why images cannot be pulled, or one that says how many can."""
     wanted = subject.settings.registries
     if not subject.plan.images or wanted is None or await subject.is_begun():
         return []
@@ -45,7 +46,7 @@ async def check(subject: Subject) -> list[Finding]:
     if image is None:
         return [warning("no installer here tells which release image it is for", "see what the check installer says")]
     mirrors: dict[str, list[str]] = {}
-    for each in plan.mirrors:  # the installer makes one of those with the same source (MergedMirrorSets)
+    for each in plan.mirrors:  # the installer merges mirror sets with the same source (MergedMirrorSets)
         mirrors.setdefault(each.source, []).extend(each.mirrors)
     async with web.client(subject.settings, timeout=_TIMEOUT, also=wanted.ca) as client:
         found = await _look(image, Registries(client, wanted.pull_secret), mirrors, plan.architecture)
@@ -85,7 +86,7 @@ async def _look(
 async def _place(
     image: Image, registries: Registries, mirrors: Mapping[str, Sequence[str]]
 ) -> tuple[Image | None, str]:
-    """The first place that has it, or what all of them said."""
+    """The first registry that has the image; else None, and what all of them answered."""
     said: list[str] = []
     for place in image.places(mirrors):
         try:
@@ -98,7 +99,7 @@ async def _place(
 
 
 async def _listed(image: Image, registries: Registries, architecture: str) -> Mapping[str, Image]:
-    """The images that a release image names, by their names in the release."""
+    """The images that a release image lists, by their names in the release."""
     manifest = await registries.manifest(image, architecture)
     for layer in reversed(manifest["layers"]):
         content = _file(await registries.layer(image, layer["digest"]), _LIST)

@@ -1,7 +1,7 @@
-"""Is the installer there, and for the release that is to be installed?
+"""Preflight check: is openshift-install there, and for the release that is to be installed?
 
-It works once, before the first machine. Of servers that are not ordered nobody tells whether that was: there it is only
-said, after the first time.
+The installer is needed only once, before the first machine. For servers that are not ordered, the check cannot know
+whether the installation is done: there a problem is only a warning after the first run.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from metal_ipi.provider.preflight.subject import Subject
 NAME = "installer"
 _TIMEOUT = 30
 _LONGEST = 300
-"""Characters of what a program says that are told."""
+"""Maximum length of a program's error text in a message, in characters."""
 _FIPS_MODE = Path("/proc/sys/crypto/fips_enabled")
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """One finding."""
+    """Returns findings about the program, its release and FIPS mode; none if no installer is needed."""
     if subject.plan.installer is None:
         return []
     if await subject.is_begun():
@@ -41,18 +41,18 @@ def _may_be_installed(finding: Finding) -> Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What an installer answered."""
+    """The result of running the installer."""
 
     succeeded: bool
-    """Whether it ended in time, and with status 0."""
+    """Whether it ended in time, with exit status 0."""
     out: str
-    """What it printed."""
+    """Its standard output."""
     said: str
-    """What it said of a failure, in one line."""
+    """Its error text, in one line."""
 
 
 async def ask(program: str, *words: str) -> Answer:
-    """Run a command of the installer that changes nothing."""
+    """Runs a read-only command of the installer."""
     none, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(program, *words, stdin=none, stdout=pipe, stderr=pipe)
     try:
@@ -66,7 +66,8 @@ async def ask(program: str, *words: str) -> Answer:
 
 
 async def release_image(program: str) -> str | None:
-    """The release image that an installer is for, as it tells; None where there is none, or it does not tell."""
+    """The release image of an installer, from its `version` output; None if there is no installer, or its output does
+    not name one."""
     found = shutil.which(program)
     answer = await ask(found, "version") if found is not None else None
     lines = answer.out.splitlines() if answer is not None else []
@@ -100,7 +101,8 @@ async def _look(installer: str, version: str | None, *, fips: bool) -> list[Find
 
 
 def _is_in_fips_mode() -> bool:
-    """As the installer reads it (openshift/installer, pkg/hostcrypt), which then needs its FIPS-capable binary too."""
+    """Reads the kernel's flag, as the installer does (openshift/installer, pkg/hostcrypt). In FIPS mode the installer
+    also needs its FIPS-capable binary."""
     try:
         return _FIPS_MODE.read_text().strip() == "1"
     except OSError:

@@ -1,6 +1,6 @@
-"""Are servers what the stack takes them for, and well?
+"""Preflight check: are the servers as the stack describes them, and healthy?
 
-`provider.inventory.rules` has the questions. Each has a name of its own, by which it is overridden.
+`provider.inventory.rules` has the rules. Each rule has a check name of its own, by which it can be overridden.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ NAME = "inventory"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """What is wrong with each server; one finding for all others together. Keeps the tables of all."""
+    """Returns the problems of each server, and one finding for all the others together. Stores a table of each server
+    in `subject.told`."""
     racked = await subject.servers.answers() if subject.servers else []
     lent = [(server, told) for server, told in (await subject.lent.answers() if subject.lent else []) if told.where]
     hosts = [_host(subject, server, told) for server, told in (*racked, *lent)]

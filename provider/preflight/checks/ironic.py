@@ -1,7 +1,7 @@
-"""Does Ironic answer, and could each server be claimed?
+"""Preflight check: does Ironic answer, and can each server be claimed?
 
-What a claim changes is not tried: a server that is to be enrolled is looked at when it is. A stack that has passed
-before goes on without one that is not well at the moment.
+The check changes nothing: a server that is still to be enrolled is looked at when it is enrolled. For a stack that has
+passed the checks before, a server with a problem is only a warning.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ NAME = "ironic"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per server that could not be claimed, and per resource class with too few nodes; one for all others."""
+    """Returns one finding per server that cannot be claimed and per resource class with too few nodes; one finding if
+    all is well."""
     assert subject.lender is not None and subject.lent is not None, "asked only where servers are had from Ironic"
-    await subject.lender.nodes.conductors()  # where nobody answers, it is told once
+    await subject.lender.nodes.conductors()  # if Ironic does not answer, this reports it once
     problems = await subject.untold(subject.lent, "correct that, and run this again")
     seen = await subject.lent.answers()
     problems += await _too_few(subject, [str(server.ironic) for server, found in seen if not found.where])
@@ -28,7 +29,7 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _too_few(subject: Subject, names: list[str]) -> list[Finding]:
-    """The kinds of servers, of those that Ironic is to choose, of which it has too few."""
+    """Reports the resource classes in which fewer nodes are free than Ironic has to choose."""
     assert subject.lender is not None
     wanted: defaultdict[tuple[str, frozenset[str]], list[str]] = defaultdict(list)
     for name in names:

@@ -1,7 +1,7 @@
-"""Does the project allow so many machines?
+"""Preflight check: does the project allow so many machines?
 
-`max_devices` of a project is all that the API tells of limits: a number per plan, or nothing. Limits of addresses and
-of VLANs are only told when they are hit; docs/preflight.md has what is known of them.
+The only limit that the API tells is `max_devices` of a project: a number per plan, or nothing. Limits of addresses and
+VLANs are only visible when a request exceeds them; docs/preflight.md lists what is known of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAME = "limits"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per plan that would be too many."""
+    """Returns one finding per plan whose limit would be exceeded."""
     if subject.metal.project is None:
         return []
     limits = (await subject.metal.details()).get("max_devices") or {}

@@ -1,4 +1,4 @@
-"""Are the machines' names, the project's name and the API's address free?"""
+"""Preflight check: are the names of the machines and of the project free, and the address of the API?"""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ NAME = "names"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per collision."""
+    """Returns one finding per collision."""
     problems = [*await _machines(subject), *await _project(subject), *await _address(subject)]
     return problems or [ok("no machine, project or address is in the way")]
 
 
 async def _machines(subject: Subject) -> list[Finding]:
-    """Somebody else's machines of the same name answer to it as well. Those of other runs are told by `runs`."""
+    """Reports machines of other owners with the same host names. The check `runs` reports those of other runs of this
+    stack."""
     wanted = {name for order in subject.orders.machines for name in order.hostnames}
     return [
         error(
@@ -32,7 +33,7 @@ async def _machines(subject: Subject) -> list[Finding]:
 
 
 async def _project(subject: Subject) -> list[Finding]:
-    """Another project of the name that ours is to have; those of other runs are told by `runs`."""
+    """Reports another project with the name of ours. The check `runs` reports those of other runs of this stack."""
     return [
         error(
             f"the organization has a project {subject.plan.project_name} ({account.project}) already",
@@ -44,14 +45,14 @@ async def _project(subject: Subject) -> list[Finding]:
 
 
 async def _address(subject: Subject) -> list[Finding]:
-    """The API's own address, where it is not reserved by us but named."""
+    """Checks the API address that the settings name. An address that the platform reserves needs no check."""
     if subject.plan.api_address is None:
         return []
     address = ipaddress.ip_address(subject.plan.api_address)
     ours = {str(device["id"]) for device in await subject.metal.devices() if subject.is_ours(device)}
     for block in await subject.metal.blocks():
         if not block.get("network") or address not in _network(block):
-            continue  # a block that waits for a review has no addresses yet
+            continue  # a block that waits for approval has no addresses yet
         for assignment in block.get("assignments") or ():
             device = id_of(assignment.get("assigned_to") or {})
             if address in _network(assignment) and device and device not in ours:

@@ -1,6 +1,7 @@
-"""Do plan, operating system and architecture fit together, and does the place have the plan at all?
+"""Preflight check: do plan, operating system and architecture fit together, and does the metro or facility offer the
+plan?
 
-Machines that are there stay what they were ordered as: only the plans of those that are yet to be ordered matter.
+Only the plans of machines that are still to be ordered matter: existing machines keep their plan.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "plans"
 _ARM = "arm64"
-"""What the names of plans with ARM processors end in (c3.large.arm64); the others' end in x86."""
+"""Suffix of plans with ARM processors (c3.large.arm64). The names of the others end in x86."""
 SPOT = "spot_market"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding for each order that cannot be; one for all others together."""
+    """Returns one finding per order that is impossible; one for all the others together."""
     account = subject.metal
     plans, systems = await account.plans(), await account.operating_systems()
     problems = await _place(subject)
@@ -40,7 +41,7 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _place(subject: Subject) -> list[Finding]:
-    """Metro and facilities that do not exist."""
+    """Reports a metro or facilities that do not exist."""
     orders, account = subject.orders, subject.metal
     if orders.metro is not None:
         kind, known, unknown = "metro", await account.metros(), [orders.metro]
@@ -68,7 +69,7 @@ def _architecture(order: MachineOrder, architecture: str) -> list[Finding]:
 
 def _system(order: MachineOrder, plan: Document, systems: dict[str, Document]) -> list[Finding]:
     system = systems.get(order.operating_system)
-    # Slugs in the lists of old, ids and references since.
+    # Older lists have slugs, newer ones ids and references.
     fits = {each if isinstance(each, str) else id_of(each) for each in (system or {}).get("provisionable_on") or ()}
     if system is not None and fits & {order.plan, str(plan.get("id")), str(plan.get("name")), str(plan.get("class"))}:
         return []
@@ -76,7 +77,8 @@ def _system(order: MachineOrder, plan: Document, systems: dict[str, Document]) -
 
 
 async def _offered(subject: Subject, order: MachineOrder, plan: Document) -> list[Finding]:
-    """Whether the plan is to be had there at all, whatever the capacity; a list that is not given says nothing."""
+    """Whether the metro or facility offers the plan at all, regardless of capacity. A plan without such a list
+    passes."""
     orders = subject.orders
     member, known = (
         ("available_in_metros", await subject.metal.metros())

@@ -1,6 +1,6 @@
-"""Are reserved servers there, free, in the right place and of the plan that they are ordered with?
+"""Preflight check: are the reserved servers there, free, in the right place and of the ordered plan?
 
-One that is still being cleared of the machine it was before is free in some minutes, so of that is only warned.
+A server that is still being cleared after its previous use is free in some minutes, so that is only a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WAIT = "wait until it is provisionable (`metal hardware-reservation get`), some
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding for each reservation that cannot be used."""
+    """Returns one finding per reservation that cannot be used."""
     orders = [(order, names) for order, names in await subject.missing() if order.reservations]
     if not orders:
         return []
@@ -42,7 +42,7 @@ async def check(subject: Subject) -> list[Finding]:
                 problems.append(
                     warning(f"{hostname}: reservation {id} is still being cleared of another machine", _WAIT)
                 )
-    # What is named is not free for others.
+    # A reservation that an order names is not available for `next-available`.
     taken = {id for order, _ in orders for id in order.reservations}
     for plan, count in any_wanted.items():
         fit = [each for id, each in there.items() if id not in taken and not _unusable(each, plan, metro)]
@@ -56,7 +56,7 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 def _unfit(id: str | None, there: dict[str, Document], order: MachineOrder, metro: str | None) -> str:
-    """Why a machine cannot be ordered on a reservation; empty when it can."""
+    """Why a machine cannot be ordered on a reservation; empty if it can."""
     if id is None:
         return "there is no reservation of its number"
     if id not in there:
@@ -78,6 +78,7 @@ def _unusable(reservation: Document, plan: str, metro: str | None) -> str:
 
 
 def _is_being_cleared(reservation: Document) -> bool:
-    """Its machine leaves, or has left and it cannot be provisioned yet; not of a spare, or one in service."""
+    """Whether the previous machine of the reservation is being removed, or was removed but the server cannot be
+    provisioned yet. Callers exclude spare servers and those in service first."""
     device = reservation.get("device")
     return device.get("state") in LEAVING if device else reservation.get("provisionable") is False

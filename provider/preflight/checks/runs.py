@@ -1,6 +1,6 @@
-"""Does what carries this stack's marks belong to this installation of it, as its run says?
+"""Preflight check: does everything that has this stack's tags belong to this installation (run)?
 
-It may be another checkout's, or of a state that was lost: the whole cluster would be ordered once more beside it.
+It may belong to another checkout, or to a state that was lost. Then the whole cluster would be ordered a second time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NAME = "runs"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """One finding that lists all of it."""
+    """Returns one finding that lists everything of other runs."""
     plan = subject.plan
     accounts = await subject.projects_of_its_name() if plan.project_name else [subject.metal]
     found = [
@@ -35,7 +35,8 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 async def _of(account: Account, subject: Subject) -> list[str]:
-    """What another run has in a project: kind, name and id. Machines that are on their way out are in nobody's way."""
+    """What other runs have in a project, as texts with kind, name and id. Machines that are being removed are not
+    listed."""
     requests = [{"id": each["id"], **(each.get("instance_parameters") or {})} for each in await account.spot_requests()]
     kinds = (
         ("machine", "hostname", [each for each in await account.devices() if not machine_of(dict(each)).leaving]),

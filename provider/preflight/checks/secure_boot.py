@@ -1,6 +1,6 @@
-"""Would the firmware of every server start what it is to boot?
+"""Preflight check: does the firmware of every server accept what it is to boot?
 
-Firmware with Secure Boot on refuses iPXE only after the server was switched on, and tells nobody but its console.
+Firmware with Secure Boot refuses iPXE only after the server was switched on, and only its console shows that.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ NAME = "secure-boot"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per server that would refuse; one for all others together."""
+    """Returns one finding per server that would refuse to boot; one for all the others together."""
     problems: list[Finding] = []
     fine: list[str] = []
     for server, found in await subject.rack.answers():
         settings = subject.settings.need_bmc(str(server.bmc))
         refusal = secure_boot.refusal(found.where, found.secure_boot, settings)
         if refusal is not None:
-            # One that runs already boots its disk, which is signed.
+            # A server that runs boots from its disk, whose boot loader is signed.
             level = "warning" if subject.runs(found) else "error"
             problems.append(Finding(level=level, what=refusal[0], remedy=refusal[1], host=server.name))
         else:

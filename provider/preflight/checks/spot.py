@@ -1,4 +1,4 @@
-"""Would the bids be taken at the moment? Prices change by the minute, so this can only warn."""
+"""Preflight check: are the bids high enough at the moment? Spot prices change all the time, so this only warns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME = "spot"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """A finding per order from the spot market."""
+    """Returns one finding per order from the spot market."""
     findings: list[Finding] = []
     for order, _ in await subject.missing():
         if (bid := order.spot_max_price) is None:

@@ -1,9 +1,9 @@
-"""Do the machines boot the CoreOS that the installer is made for?
+"""Preflight check: do the machines boot the CoreOS that the installer is made for?
 
-An installer carries the stream that its release was tested with (`coreos print-stream-json`; openshift/installer,
-data/data/coreos). Nodes take the release's own system at their first boot, so a neighbouring stream may do: this only
-warns. The stream's name is compared with the installer's own and not with its version, for they need not be the same:
-beside rhcos-4.22 (of RHEL 10) an installer carries rhcos-4.21 (of RHEL 9).
+An installer contains the stream that its release was tested with (`coreos print-stream-json`; openshift/installer,
+data/data/coreos). Nodes change to the release's own operating system at their first boot, so a slightly different
+stream may work: this check only warns. It compares the names of the streams, not the versions, because one installer
+can have several streams: besides rhcos-4.22 (RHEL 10) also rhcos-4.21 (RHEL 9).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ NAME = "stream"
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """One finding; none where the stream has no name, or the check `installer` tells that there is none to ask."""
+    """Returns one finding; none if the stream has no name, or if the installer is missing (the check `installer`
+    reports that)."""
     plan = subject.plan
     program = shutil.which(plan.installer) if plan.installer is not None else None
     if plan.stream is None or program is None or await subject.is_begun():
@@ -40,7 +41,8 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 def _own(document: str, architecture: str) -> tuple[str, str | None] | None:
-    """The name of the installer's stream, and its release for bare metal; None: it is no stream metadata."""
+    """The name of the installer's stream, and its release for bare metal; None if the document is no stream
+    metadata."""
     try:
         tree: Any = json.loads(document)
     except ValueError:

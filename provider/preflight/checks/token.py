@@ -1,7 +1,8 @@
-"""Is the API token valid, does it see the project, and may it write there?
+"""Preflight check: is the API token valid, can it see the project, and may it write there?
 
-Whether a project's token is read-only, the API does not say; so something is asked for that can never be made: an SSH
-key, or a project, without a name. Who may write is told what is missing (422), others that they may not.
+The API does not tell whether a project's token is read-only. So the check requests something that can never be created:
+an SSH key or a project without a name. A token that may write gets the error about the missing name (422), another one
+gets a refusal.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _MAY = (400, 422)
 
 
 async def check(subject: Subject) -> list[Finding]:
-    """One finding: what is wrong at first."""
+    """Returns one finding: the first problem, or that all is well."""
     plan, client = subject.plan, subject.metal.client
     if plan.project_id is not None:
         seen, written = f"/projects/{plan.project_id}", f"/projects/{plan.project_id}/ssh-keys"

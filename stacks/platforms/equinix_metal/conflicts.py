@@ -1,4 +1,4 @@
-"""What cannot go together in the settings of machines that are ordered from Equinix Metal."""
+"""Settings that contradict each other on Equinix Metal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from metal_ipi.stacks.model import Settings
 
 _ARCHITECTURES = {"arm": "aarch64", "arm64": "aarch64", "x86": "x86_64"}
-"""What plans end in → what they are, e.g. c3.large.arm64."""
+"""The last part of a plan's name → its architecture, e.g. c3.large.arm64."""
 
 
 def conflicts(settings: Settings, platform: EquinixMetal) -> Found:
-    """What cannot go together on machines of Equinix Metal."""
+    """All conflicts on Equinix Metal."""
     yield from _disk(settings)
     yield from _one_family(settings)
     yield from _matchbox(settings, platform)
@@ -42,8 +42,8 @@ def conflicts(settings: Settings, platform: EquinixMetal) -> Found:
 
 
 def _disk(settings: Settings) -> Found:
-    """Nodes want a disk: machine-config-daemon-firstboot.service writes the release's operating system to it, and
-    restarts into that (openshift/machine-config-operator)."""
+    """A node needs a disk: machine-config-daemon-firstboot.service writes the release's operating system to it, and
+    reboots into that (openshift/machine-config-operator)."""
     if settings.boot.install is None and not settings.boot.diskless:
         yield (
             "boot.install",
@@ -55,7 +55,7 @@ def _disk(settings: Settings) -> Found:
 
 
 def _one_family(settings: Settings) -> Found:
-    """A machine's IPv6 address stands in its metadata, and nothing here configures it from there."""
+    """A machine's IPv6 address is in its metadata, and nothing here configures it from there."""
     networking = settings.install_config.networking
     if networking.has_ipv6:
         yield (
@@ -105,9 +105,9 @@ class _Reserved:
     ids: tuple[str, ...]
     plan: str
     count: int
-    """How many machines there are."""
+    """The number of machines."""
     whose: str
-    """The same in words."""
+    """The same as a sentence for messages."""
 
 
 def _reserved(settings: Settings, platform: EquinixMetal) -> Iterator[_Reserved]:
@@ -222,9 +222,9 @@ def _spot(settings: Settings, platform: EquinixMetal) -> Found:
 
 
 def _reserved_addresses(settings: Settings, platform: EquinixMetal) -> Found:
-    """A reserved address belongs to one metro; machines elsewhere cannot announce it.
+    """A reserved address belongs to one metro; machines in another metro cannot announce it.
 
-    Which metro a facility is of, the platform knows: preflight asks it.
+    The settings do not tell a facility's metro: preflight asks the platform.
     """
     if ANY not in platform.facilities:
         return
@@ -306,7 +306,7 @@ def _networks(settings: Settings, platform: EquinixMetal) -> Found:
 
 
 def _room(path: str, network: Network, counts: dict[str, int]) -> Found:
-    """The last address of a subnet is its broadcast address."""
+    """Check that a subnet has enough addresses. Its last address is the broadcast address."""
     if not network.addressed:
         return
     first = {"control-plane": FIRST_CONTROL_PLANE, "worker": FIRST_WORKER}

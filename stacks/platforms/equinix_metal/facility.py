@@ -1,4 +1,4 @@
-"""What the settings of a project of Equinix Metal mean to the program."""
+"""What the settings of an Equinix Metal project mean for the program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EquinixMetalFacility:
     lent = None
     bmcs = "Equinix Metal lets nobody use the BMCs of its machines"
     machine_networks: tuple[str, ...] = ()
-    """Addresses come with the machines."""
+    """Empty: addresses are known only after the order."""
     hosts: tuple[Mapping[str, str], ...] = ()
 
     def __init__(self, settings: Settings, section: EquinixMetal) -> None:
@@ -55,7 +55,7 @@ class EquinixMetalFacility:
         return None
 
     def host_network(self, node: Node) -> HostNetwork | None:
-        """None: neither names nor MAC addresses of cards are known before a machine is ordered."""
+        """None: names and MAC addresses of cards are not known before a machine is ordered."""
         return None
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
@@ -81,7 +81,7 @@ class EquinixMetalFacility:
         opts: pulumi.ResourceOptions,
         shared: pulumi.Output[Mapping[str, Any]] | None = None,
     ) -> Platform:
-        # Its SDK takes seconds to load, and nobody needs it who only reads settings.
+        # The component loads Metal's SDK, which takes seconds; code that only reads settings does not need it.
         from metal_ipi.stacks.platforms.equinix_metal.component import component
 
         return component(self._settings, self._section, keys, after, opts, shared=shared)

@@ -1,4 +1,4 @@
-"""From settings to what is ordered: the one list, plain data, for those who order, preflight and cost."""
+"""From settings to orders: one list of plain data for ordering, preflight and cost."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _REHEARSAL_ID = "00000000-0000-4000-8000-000000000000"
 
 
 def project_id(settings: Settings, metal: EquinixMetal) -> str | None:
-    """The project to use; None where one is to be created."""
+    """The project to use; None if one is created."""
     if settings.rehearsal and metal.project_id is None and metal.project_name is None:
         return _REHEARSAL_ID
     return metal.project_id
 
 
 def organization_id(settings: Settings, metal: EquinixMetal) -> str | None:
-    """The owner of the project to create; None where one is used."""
+    """The owner of the project to create; None if an existing one is used."""
     if settings.rehearsal and metal.project_name is not None and metal.organization_id is None:
         return _REHEARSAL_ID
     return metal.organization_id
 
 
 def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...]:
-    """The machines, by role; roles without any are left out."""
+    """The orders of machines, one for each role that has machines."""
     nodes = Nodes.of(settings)
     plans = metal.plans(settings.boot.architecture)
     return tuple(
@@ -50,7 +50,7 @@ def machines(settings: Settings, metal: EquinixMetal) -> tuple[MachineOrder, ...
 
 
 def network(section: Network) -> NetworkOrder:
-    """A VLAN."""
+    """The order of a VLAN."""
     return NetworkOrder(
         name=section.name,
         vlan=section.vlan,
@@ -60,7 +60,7 @@ def network(section: Network) -> NetworkOrder:
 
 
 def addresses(settings: Settings) -> tuple[AddressOrder, ...]:
-    """The addresses that are reserved: by the cluster's own stack."""
+    """The addresses to reserve. Only the cluster's own stack reserves addresses."""
     if settings.pool is not None:
         return ()
     services = settings.service_addresses

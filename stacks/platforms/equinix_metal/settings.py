@@ -1,4 +1,4 @@
-"""Servers that are ordered in a project of Equinix Metal."""
+"""The section `platform` for servers that are ordered in an Equinix Metal project."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from metal_ipi.stacks.sections.base import Section, matching, wrong
 from metal_ipi.stacks.sections.forms import Metro, Plan, PoolName, Title
 
 _OUR_TAG = "metal-ipi"
-"""What all tags of ours begin with."""
+"""The prefix of our own tags."""
 HYBRID_BONDED = "hybrid-bonded"
 FIRST_CONTROL_PLANE, FIRST_WORKER = 2, 6
-"""Where the addresses of a role's machines begin in a subnet: after its gateway's, and after room for four of the
-control plane; a fifth has the last one."""
+"""The index in a subnet of the address of each role's first machine. The gateway's address comes first, and there is
+room for four control plane machines before the workers; a fifth gets the last address."""
 _PLANS = {
     "x86_64": {"bootstrap": "c3.small.x86", "control-plane": "c3.medium.x86", "worker": "c3.medium.x86"},
     "aarch64": dict.fromkeys(("bootstrap", "control-plane", "worker"), "c3.large.arm64"),
 }
-"""The smallest plan for the bootstrap machine, and one that gives a good experience for the others (PR 436)."""
+"""The smallest plan for the bootstrap machine, and suitable plans for the other roles (PR 436)."""
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NO_UUID = ("it is no UUID", "copy the id from the project's (organization's, reservation's) page")
 _LONGEST_TAG = 80
@@ -96,12 +96,12 @@ Interface = Annotated[
     ),
 ]
 Reservations = Annotated[tuple[str, ...], BeforeValidator(_reservations), AfterValidator(_ids)]
-"""Ids in the order of the machines' numbers, or `next-available` alone: any that are free."""
+"""Ids in the order of the machines' numbers; or only `next-available`: any free reservation."""
 SubnetLength = Literal[28, 29, 30, 31]
 
 
 class HardwareReservations(Section):
-    """Servers that are reserved, and paid for whether they are used or not; by role."""
+    """Reserved servers, which are paid for even when they are not used; by role."""
 
     bootstrap: Reservation | None = Field(
         default=None, description="a reservation's id, or next-available; not set: the machine is ordered on demand"
@@ -114,35 +114,37 @@ class HardwareReservations(Section):
     )
 
     def of(self, role: str) -> tuple[str, ...]:
-        """A role's: none, one per machine, or `next-available` alone."""
+        """A role's reservations: empty, one id per machine, or only `next-available`."""
         if role == "bootstrap":
             return () if self.bootstrap is None else (self.bootstrap,)
         return self.control_plane if role == "control-plane" else self.worker
 
 
 class Spot(Section):
-    """Workers from the spot market: for what they cost at the moment, and taken away when others pay more."""
+    """Workers from the spot market: at the current price, and taken away when others pay more."""
 
     max_price: float = Field(gt=0, le=100_000, strict=False, description="the highest price for a worker, USD per hour")
 
 
 class Gateway(Section):
-    """A gateway of Metal's in a VLAN, with a private subnet of its own."""
+    """A gateway of Metal in a VLAN, with a private subnet of its own."""
 
-    size: Literal[8, 16, 32, 64, 128] = Field(description="how many addresses its private IPv4 subnet has, 8 to 128")
+    size: Literal[8, 16, 32, 64, 128] = Field(
+        description="the number of addresses in its private IPv4 subnet, 8 to 128"
+    )
 
 
 class Network(Section):
-    """A VLAN of the project, and which machines are in it."""
+    """A VLAN of the project, and the roles whose machines are in it."""
 
     name: NetworkName = Field(description="its name within the stack, e.g. storage")
     vlan: int | None = Field(default=None, ge=2, le=3999, description="its number, 2 to 3999; not set: Metal chooses")
     description: str = Field(default="", max_length=100, description="what it is for; shown with the VLAN")
     roles: Annotated[tuple[Literal["control-plane", "worker"], ...], AfterValidator(_some)] = Field(
-        strict=False, description="whose machines are in it: control-plane, worker"
+        strict=False, description="the roles whose machines are attached to it: control-plane, worker"
     )
     gateway: Gateway | None = Field(
-        default=None, description="a gateway with a private subnet, from which the machines get addresses"
+        default=None, description="a gateway of Metal with a private subnet, from which the machines get addresses"
     )
     subnet: Annotated[str, AfterValidator(_network)] | None = Field(
         default=None, description="an IPv4 network of yours, from which the machines get addresses; else gateway"
@@ -167,26 +169,28 @@ class Network(Section):
 
     @property
     def size(self) -> int:
-        """How many addresses it has."""
+        """The number of addresses in its subnet; 0 if it has none."""
         if self.gateway is not None:
             return self.gateway.size
         return 0 if self.subnet is None else ipaddress.IPv4Network(self.subnet).num_addresses
 
 
 class MachineSubnets(Section):
-    """How long the prefix of a machine's own public IPv4 subnet is, by role."""
+    """The prefix length of a machine's own public IPv4 subnet, by role."""
 
-    bootstrap: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31, as Metal gives it")
-    control_plane: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31")
-    worker: SubnetLength | None = Field(default=None, description="28 to 31; not set: 31")
+    bootstrap: SubnetLength | None = Field(
+        default=None, description="the prefix length, 28 to 31; not set: 31, Metal's default"
+    )
+    control_plane: SubnetLength | None = Field(default=None, description="the prefix length, 28 to 31; not set: 31")
+    worker: SubnetLength | None = Field(default=None, description="the prefix length, 28 to 31; not set: 31")
 
     def of(self, role: str) -> int | None:
-        """A role's; None where Metal's own suits."""
+        """A role's prefix length; None for Metal's default."""
         return {"bootstrap": self.bootstrap, "control-plane": self.control_plane, "worker": self.worker}[role]
 
 
 class MetalPool(Section):
-    """What the machines of a pool of workers are."""
+    """The order for the machines of a pool of workers."""
 
     plan: Plan | None = Field(default=None, description="the plan of the pool's workers; not set: workerPlan")
     reservations: Reservations = Field(
@@ -196,7 +200,7 @@ class MetalPool(Section):
 
 
 class EquinixMetal(PlatformSection):
-    """Servers of an Equinix Metal project."""
+    """Servers that are ordered in an Equinix Metal project."""
 
     needed: ClassVar[tuple[Needed, ...]] = (
         Needed(path="platform.authToken", when=lambda tree: True),
@@ -246,15 +250,19 @@ class EquinixMetal(PlatformSection):
         default=None,
         ge=1,
         le=24 * 365,
-        description="hours after the first `up` when Metal deletes all machines, whatever runs on them; for rehearsals",
+        description=(
+            "hours after the first `up` until Metal deletes all machines, whatever runs on them; for test installations"
+        ),
     )
     custom_data: dict[str, Any] = Field(
-        default_factory=dict, description="an object that each machine finds in its metadata (`customdata`); no secrets"
+        default_factory=dict, description="an object for the metadata of each machine (`customdata`); no secrets"
     )
     tags: tuple[Annotated[str, AfterValidator(_tag)], ...] = Field(
         default=(), strict=False, description="further tags of every machine and every reserved address"
     )
-    networks: tuple[Network, ...] = Field(default=(), strict=False, description="VLANs, and whose machines are in them")
+    networks: tuple[Network, ...] = Field(
+        default=(), strict=False, description="VLANs, each with the roles whose machines are attached to it"
+    )
     network_type: Literal["layer3", "hybrid-bonded", "hybrid", "layer2-bonded", "layer2-individual"] | None = Field(
         default=None, description="layer3, or hybrid-bonded; not set: hybrid-bonded for machines in a VLAN, else layer3"
     )
@@ -264,7 +272,7 @@ class EquinixMetal(PlatformSection):
         description="the interfaces of the machines' bond, as patterns; exact names for plans with more than 2 ports",
     )
     machine_subnets: MachineSubnets = Field(
-        default_factory=MachineSubnets, description="public IPv4 subnets of the machines' own, by role"
+        default_factory=MachineSubnets, description="prefix lengths of each machine's own public IPv4 subnet, by role"
     )
 
     @model_validator(mode="after")
@@ -293,7 +301,7 @@ class EquinixMetal(PlatformSection):
 
     def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
         own, ids = self.pools.get(pool or ""), self.reservations.worker
-        if own is None and ids != (NEXT_AVAILABLE,):  # ids are by number
+        if own is None and ids != (NEXT_AVAILABLE,):  # ids belong to machine numbers
             ids = tuple(each for number, each in enumerate(ids) if f"worker-{number}" in machines)
         worker = ids if own is None else own.reservations
         return self.model_copy(

@@ -1,1 +1,1 @@
-"""Servers of your own that Ironic has, or is given."""
+"""Your own servers, through Ironic: enrolled in it by us, or taken from those that it has."""

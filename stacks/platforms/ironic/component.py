@@ -1,4 +1,4 @@
-"""From settings to the component that claims servers of Ironic's."""
+"""From settings to the component that claims servers from Ironic."""
 
 from __future__ import annotations
 

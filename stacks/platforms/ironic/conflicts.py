@@ -1,4 +1,4 @@
-"""What cannot go together in the settings of servers that are had from Ironic."""
+"""Settings that contradict each other for servers from Ironic."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from metal_ipi.stacks.model import Settings
 
 _IPMI_BYTES = {"username": 16, "password": 20}
-"""IPMI 2.0, 13.20 and 22.30; ipmitool refuses longer ones."""
+"""IPMI 2.0, 13.20 and 22.30; ipmitool refuses longer values."""
 
 
 def conflicts(settings: Settings, platform: Ironic) -> Found:
-    """What cannot go together there."""
+    """All conflicts of servers from Ironic."""
     yield from listed.conflicts(settings, platform)
     yield from listed.live_iso(settings, platform)
     yield from _ipmi(settings, platform)
@@ -48,7 +48,7 @@ def conflicts(settings: Settings, platform: Ironic) -> Found:
 
 
 def _ipmi(settings: Settings, platform: Ironic) -> Found:
-    """What IPMI, and servers that boot from the network through Ironic, cannot have."""
+    """Limits of IPMI, and of servers that boot from the network through Ironic."""
     for index, server in enumerate(platform.servers):
         if not server.by_network:
             continue

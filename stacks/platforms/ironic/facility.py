@@ -1,4 +1,4 @@
-"""What the settings of servers that are had from Ironic mean to the program."""
+"""What the settings of servers from Ironic mean for the program."""
 
 from __future__ import annotations
 

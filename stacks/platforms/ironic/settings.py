@@ -1,4 +1,5 @@
-"""Servers of your own, reached through Ironic: enrolled there with their BMCs, or taken from those that it has."""
+"""The section `platform` for your own servers through Ironic: enrolled there with their BMCs, or taken from those that
+it has."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ BootMode = Literal["bios", "uefi"]
 
 
 class Api(Section):
-    """Ironic's API. A hub's stack tells all of it in its outputs."""
+    """Ironic's API. A hub's stack has all of these values in its outputs."""
 
     endpoint: BmcUrl = Field(description="its https URL, e.g. https://hub.example.com:31385")
     username: Account | None = Field(default=None, description="an account (HTTP basic)")
@@ -48,29 +49,35 @@ class Api(Section):
 
 
 class Bmc(Section):
-    """How Ironic reaches the BMCs of enrolled servers: what all have in common."""
+    """How Ironic reaches the BMCs of enrolled servers: settings that all BMCs share."""
 
-    username: Account | None = Field(default=None, description="the account, one made for this purpose")
+    username: Account | None = Field(
+        default=None, description="the user name of an account that you create for this purpose"
+    )
     password: Password | None = Field(default=None, description="its password, as a secret")
     verify_ca: _Verification | None = Field(
         default=None,
-        description="how the conductors verify certificates: true: by their system's authorities; false: not at all;"
-        " a path: by this file of theirs; not set: true",
+        description=(
+            "how Ironic's conductors verify the BMC's certificate: true: with their system's authorities; "
+            "false: not at all; a path: with this file on the conductors; not set: true"
+        ),
     )
 
 
 class ServerBmc(Bmc):
-    """One server's BMC; what is not set here is as in platform.bmc."""
+    """One server's BMC; settings that are missing here are taken from platform.bmc."""
 
     address: AnyBmcUrl = Field(
-        description="its URL, as the conductors reach it: https://10.0.0.11; with the driver ipmi ipmi://10.0.0.11, and"
-        " :<port> unless it is 623"
+        description=(
+            "its URL for the conductors: https://10.0.0.11; with the driver ipmi: ipmi://10.0.0.11, with "
+            ":<port> if it is not 623"
+        )
     )
     system_id: SystemId | None = Field(default=None, description="the path of the System, where a BMC serves several")
 
 
 class CleanStep(Section):
-    """One of Ironic's clean steps, which is done before a server is available."""
+    """One of Ironic's clean steps. It runs before a server becomes available."""
 
     interface: Literal["bios", "raid", "firmware", "management", "power", "vendor", "deploy"] = Field(
         description="Ironic's interface that has the step"
@@ -80,7 +87,7 @@ class CleanStep(Section):
 
 
 class DeployStep(Section):
-    """One of Ironic's deploy steps, which is done when a server is deployed, before it boots its installer."""
+    """One of Ironic's deploy steps. It runs when a server is deployed, before it boots its installer."""
 
     interface: Literal["raid", "firmware"] = Field(description="Ironic's interface that has the step")
     step: Literal["delete_configuration", "apply_configuration", "update"] = Field(
@@ -97,42 +104,62 @@ class DeployStep(Section):
 
 
 class Server(listed.Server):
-    """One server and what becomes of it: enrolled (driver), one of Ironic's by name (node), or any of a class."""
+    """One server and its role. It is enrolled (driver), or one of Ironic's by name (node), or any of a resource
+    class."""
 
     driver: Literal["redfish", "idrac", "ipmi"] | None = Field(
         default=None,
-        description="Ironic's hardware type, to enrol it; with bmc. With redfish and idrac it boots a disc that its BMC"
-        " attaches, with ipmi from the network, which takes DHCP",
+        description=(
+            "Ironic's hardware type: this program enrols the server in Ironic; only with bmc. With redfish and "
+            "idrac the server boots from a disc that its BMC attaches, with ipmi from the network, which needs "
+            "DHCP"
+        ),
     )
-    bmc: ServerBmc | None = Field(default=None, description="how Ironic reaches it; with driver")
-    conductor_group: _Class | None = Field(default=None, description="the group of conductors it is given; with driver")
-    node: _NodeName | None = Field(default=None, description="name or UUID of a node that Ironic has")
+    bmc: ServerBmc | None = Field(
+        default=None, description="address and account of its BMC, for Ironic; only with driver"
+    )
+    conductor_group: _Class | None = Field(default=None, description="its conductor group in Ironic; only with driver")
+    node: _NodeName | None = Field(default=None, description="name or UUID of a node that exists in Ironic")
     resource_class: _Class | None = Field(
-        default=None, description="with driver: what it gets; not set: baremetal. Without driver and node: what it has"
+        default=None,
+        description=(
+            "with driver: the resource class that the enrolled server gets; not set: baremetal. Without driver "
+            "and node: the resource class from which Ironic chooses a server"
+        ),
     )
-    traits: Words = Field(default=(), description="traits that it has; without driver and node")
+    traits: Words = Field(
+        default=(), description="traits that the chosen server must have; only without driver and node"
+    )
     clean_steps: tuple[CleanStep, ...] | None = Field(
         default=None,
         strict=False,
-        description="what is done to it once before it is available, in this order; with driver; not set: as in"
-        " platform.cleanSteps",
+        description=(
+            "cleaning steps that Ironic runs once, in this order, before the server is available; only with "
+            "driver; not set: as in platform.cleanSteps"
+        ),
     )
     deploy_steps: tuple[DeployStep, ...] | None = Field(
         default=None,
         strict=False,
-        description="what is done when it is deployed, before it boots its installer, in this order; with the driver"
-        " redfish or idrac; not set: as in platform.deploySteps",
+        description=(
+            "deployment steps that Ironic runs, in this order, before the server boots its installer; only "
+            "with the driver redfish or idrac; not set: as in platform.deploySteps"
+        ),
     )
     boot: Literal["disc", "network"] | None = Field(
         default=None,
-        description="what it boots its installer from; without driver; not set: disc. With network it is by iPXE, and"
-        " Ironic must have a port with its mac",
+        description=(
+            "how it boots its installer; only without driver; not set: disc. With network it boots by iPXE, "
+            "and Ironic must have a port with its mac"
+        ),
     )
-    boot_mode: BootMode | None = Field(default=None, description="not set: as in platform.bootMode")
+    boot_mode: BootMode | None = Field(
+        default=None, description="the boot mode to set, bios or uefi; not set: as in platform.bootMode"
+    )
 
     @property
     def by_network(self) -> bool:
-        """Whether it boots from the network: IPMI attaches no disc."""
+        """Whether it boots from the network: IPMI has no virtual media."""
         return self.driver == "ipmi" or self.boot == "network"
 
     @model_validator(mode="after")
@@ -168,7 +195,7 @@ class Server(listed.Server):
 
 
 def _lacks(key: str) -> Callable[[Tree], bool]:
-    """Whether an enrolled server has no such setting of its own, so that all must have one in common."""
+    """Whether an enrolled server has no such setting of its own, so that the shared setting is required."""
     return lambda tree: any(
         at(server, "driver") is not None and at(server, f"bmc.{key}") in (None, "", REHEARSAL)
         for server in items(at(tree, "platform.servers"))
@@ -183,53 +210,60 @@ class Ironic(listed.ListedServers[Server]):
         *(Needed(path=f"platform.bmc.{key}", when=_lacks(key)) for key in ("username", "password")),
     )
     type: Literal["ironic"] = "ironic"
-    api: Api = Field(description="how Ironic is reached")
-    bmc: Bmc = Field(default_factory=Bmc, description="what the BMCs of enrolled servers have in common")
+    api: Api = Field(description="address and account of Ironic's API")
+    bmc: Bmc = Field(default_factory=Bmc, description="defaults for the BMCs of all enrolled servers")
     boot_mode: BootMode | None = Field(
-        default=None, description="what servers' firmware is set to: bios or uefi; not set: as it is set"
+        default=None, description="the boot mode to set on servers, bios or uefi; not set: it is not changed"
     )
     clean_steps: tuple[CleanStep, ...] = Field(
-        default=(), strict=False, description="what is done to each enrolled server once before it is available"
+        default=(),
+        strict=False,
+        description="cleaning steps that Ironic runs once on each enrolled server, before it is available",
     )
     deploy_steps: tuple[DeployStep, ...] = Field(
         default=(),
         strict=False,
-        description="what is done when an enrolled server is deployed, before it boots its installer; not with ipmi",
+        description=(
+            "deployment steps that Ironic runs on an enrolled server before it boots its installer; not with ipmi"
+        ),
     )
     release: Literal["keep", "remove"] = Field(
-        default="keep", description="enrolled servers that are given back: keep them in Ironic, or remove them"
+        default="keep",
+        description=(
+            "what to do with enrolled servers when they are no longer used: keep them in Ironic, or remove them"
+        ),
     )
 
     def reached(self) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
         for index, server in enumerate(self.servers):
             if server.bmc is not None:
-                system = f"{server.bmc.address} {server.bmc.system_id or ''}"  # one BMC may serve several
+                system = f"{server.bmc.address} {server.bmc.system_id or ''}"  # one BMC may serve several servers
                 found.append((f"platform.servers[{index}].bmc.address", system))
             if server.node is not None:
                 found.append((f"platform.servers[{index}].node", server.node))
         return found
 
     def bmc_of(self, server: Server) -> ServerBmc | None:
-        """An enrolled server's BMC, with what all have in common; None for one that Ironic has."""
+        """An enrolled server's BMC, with the shared settings merged in; None for a server that Ironic has already."""
         if server.bmc is None:
             return None
         own, common = (bmc.model_dump(by_alias=True, exclude_none=True) for bmc in (server.bmc, self.bmc))
         return ServerBmc.model_validate({**common, **own})
 
     def clean_steps_of(self, server: Server) -> tuple[CleanStep, ...]:
-        """What is done to a server before it is available; nothing to one that Ironic has."""
+        """The clean steps of an enrolled server; empty for a server that Ironic has already."""
         if server.driver is None:
             return ()
         return self.clean_steps if server.clean_steps is None else server.clean_steps
 
     def deploy_steps_of(self, server: Server) -> tuple[DeployStep, ...]:
-        """What is done to a server when it is deployed; nothing to one that Ironic has."""
+        """The deploy steps of an enrolled server; empty for a server that Ironic has already."""
         if server.driver is None:
             return ()
         return self.deploy_steps if server.deploy_steps is None else server.deploy_steps
 
     @property
     def live_iso_machines(self) -> tuple[str, ...]:
-        """Those that Ironic attaches a disc to, made for the server."""
+        """The servers to which Ironic attaches a disc that is made for them."""
         return tuple(server.name for server in self.servers if not server.by_network)

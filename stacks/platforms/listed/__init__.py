@@ -1,6 +1,8 @@
-"""Servers of your own, listed one by one: what the platforms that have such servers share.
+"""Your own servers, listed one by one: what the platforms with such servers share.
 
-forms: the forms of addresses and of what ends up in requests; settings: the list, the machines' network, where the
-bootstrap machine comes from; conflicts: what cannot go together in it; facility: what it means to the program;
-component: what components are told of it.
+forms      validation of addresses, and of values that end up in requests
+settings   the list, the machines' network, the kind of bootstrap machine
+conflicts  settings that contradict each other
+facility   what the settings mean for the program
+component  the settings in the form that components take
 """

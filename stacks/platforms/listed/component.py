@@ -1,4 +1,4 @@
-"""From settings to what the components of such platforms share."""
+"""From settings to the arguments that the components of these platforms share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metal_ipi.stacks.platforms.listed.settings import ListedServers, Server
 
 
 def bootstrap_vm(settings: Settings, section: ListedServers[Any]) -> VirtualMachine | None:
-    """The virtual bootstrap machine; None where there is none."""
+    """The virtual bootstrap machine; None if there is none."""
     vm = section.local_vm
     if vm is None:
         return None

@@ -1,4 +1,4 @@
-"""What cannot go together where servers are listed one by one, however they are reached."""
+"""Settings that contradict each other for listed servers, on any platform."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from metal_ipi.stacks.sections.service_addresses import CloudController, MetalLb
 if TYPE_CHECKING:
     from metal_ipi.stacks.model import Settings
 
-# Networks of two addresses (RFC 3021) have no network's and no broadcast address.
+# Networks of two addresses (RFC 3021) have no network address and no broadcast address.
 _SMALLEST_WITH_ENDS = 31
 
 
 def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """What cannot go together there."""
+    """All conflicts of listed servers."""
     yield from _counts(settings, platform)
     yield from _disk(settings)
     yield from _unique(settings, platform)
@@ -65,7 +65,8 @@ def _counts(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 
 def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """No two machines may share what each must have to itself; nor may the API's own address be a machine's."""
+    """Names, addresses and other identifiers must be unique among the machines, the gateway and the API's own
+    address."""
     bootstrap = platform.bootstrap
     rows = [(f"platform.servers[{index}]", server) for index, server in enumerate(platform.servers)]
     values = [(f"{path}.name", server.name) for path, server in rows]
@@ -90,7 +91,7 @@ def _unique(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 
 def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """Where the settings say what the network is, kernel arguments may not say it as well."""
+    """If the settings define the network, kernel arguments must not define it again."""
     if platform.network_boot != "static" and not platform.host_networks:
         return
     said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
@@ -108,7 +109,7 @@ def _network_arguments(settings: Settings, platform: ListedServers[Any]) -> Foun
 
 
 def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """An installed system has its static network from a profile on the disk that Tang is to open."""
+    """An installed system reads its static network from the disk, which Tang is needed to open."""
     encryption = settings.machine_config.disk_encryption
     said = "platform.networkBoot is static" if platform.network_boot == "static" else "servers have a networkConfig"
     if encryption is not None and encryption.tang and (platform.network_boot == "static" or platform.host_networks):
@@ -121,7 +122,7 @@ def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 
 def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """Addresses lie in one network with the gateway, and a static network is told whole."""
+    """Addresses must be in one network with the gateway, and a static network must be complete."""
     if platform.network_boot == "static":
         for name, value in (
             ("gateway", platform.gateway),
@@ -171,7 +172,7 @@ def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 
 def _inside_the_cluster(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """No machine can have an address that the cluster uses inside; the installer refuses the networks likewise
+    """No machine can have an address that the cluster uses internally; the installer refuses such networks too
     (openshift/installer, pkg/types/validation/installconfig.go)."""
     taken = settings.install_config.networking.inside
     for path, network in _machine_networks(platform):
@@ -186,7 +187,7 @@ def _inside_the_cluster(settings: Settings, platform: ListedServers[Any]) -> Fou
 
 
 def _machine_networks(platform: ListedServers[Any]) -> Iterator[tuple[str, ipaddress.IPv4Network]]:
-    """The machines' network; the single addresses where it is not known."""
+    """The machines' network; or the single addresses, if the network is not known."""
     if platform.network is not None:
         yield "platform.prefix", platform.network
     for index, server in enumerate(platform.servers):
@@ -223,7 +224,7 @@ def _lend(platform: ListedServers[Any], bootstrap: Lend) -> Found:
 
 
 def _local_vm(settings: Settings, platform: ListedServers[Any], bootstrap: LocalVm) -> Found:
-    """Nobody tells it its network, or what to boot, but DHCP or the image it is given."""
+    """A virtual machine gets its network, and what to boot, only from DHCP or from its boot image."""
     if settings.boot.architecture != "x86_64":
         yield (
             "platform.bootstrap.type",
@@ -256,7 +257,7 @@ def _local_vm(settings: Settings, platform: ListedServers[Any], bootstrap: Local
 
 
 def _in_place(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """Without a bootstrap machine the one server bootstraps itself."""
+    """Without a bootstrap machine the only server bootstraps itself."""
     if not platform.in_place:
         return
     if [server.role for server in platform.servers] != ["control-plane"]:
@@ -281,7 +282,7 @@ def _in_place(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 
 def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """A rack of one's own has no API that peers with machines or reserves addresses."""
+    """Listed servers have no API that offers BGP peers or reserved addresses."""
     services = settings.service_addresses
     for name, section in (("apiAddress", settings.api_address), ("ingressAddress", settings.ingress_address)):
         if isinstance(section, KubeVip) and section.mode == "bgp" and not platform.in_place:
@@ -308,8 +309,10 @@ def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
 
 
 def live_iso(settings: Settings, platform: ListedServers[Any], *, by: str = "", otherwise: str = "") -> Found:
-    """What stands in the configuration of a boot loader is read by it. `by` says what chose the live ISO, `otherwise`
-    completes the remedy."""
+    """Find kernel arguments that a boot loader of the live ISO would change.
+
+    `by` says which setting chose the live ISO, `otherwise` completes the remedy.
+    """
     for argument in settings.boot.kernel_arguments if platform.live_iso_machines else ():
         if not re.fullmatch(LIVE_ISO_ARGUMENT, argument):
             yield (

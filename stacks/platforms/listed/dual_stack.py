@@ -1,8 +1,8 @@
-"""What cannot go together in clusters of both families (dual stack): machines, pods and services have both, or none.
+"""Conflicts of dual stack: machines, pods and services must all have both families, or none of them.
 
-Source: openshift/installer, pkg/types/validation/installconfig.go (validateNetworkingIPVersion): with an IPv6 network
-of services there must be one of machines and of pods. The kubelet takes its IPv6 address from the interface of the
-default route (machine-config-operator, nodeip-configuration.service), so that there must be one of IPv6, too.
+Source: openshift/installer, pkg/types/validation/installconfig.go (validateNetworkingIPVersion): an IPv6 network of
+services requires IPv6 networks of machines and of pods. The kubelet takes its IPv6 address from the interface of the
+default route (machine-config-operator, nodeip-configuration.service), so an IPv6 default route is required too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from metal_ipi.stacks.model import Settings
 
 _SMALLEST_WITH_ROUTER = 127
-"""Networks of two addresses (RFC 6164) have no address of all their routers."""
+"""Networks of two addresses (RFC 6164) have no anycast address for all their routers."""
 
 
 def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """What cannot go together."""
+    """All conflicts of dual stack."""
     section = platform.ipv6
     if section is None:
         yield from _without(settings, platform)
@@ -93,7 +93,7 @@ def _gateway(platform: ListedServers[Any], section: MachinesIpv6) -> Found:
 
 
 def _addresses(settings: Settings, platform: ListedServers[Any], section: MachinesIpv6) -> Found:
-    """Each server has one of its own in the machines' network."""
+    """Each server must have an IPv6 address of its own in the machines' network."""
     network = ipaddress.IPv6Network(section.network)
     seen: dict[str, str] = {}
     if section.gateway is not None:

@@ -1,4 +1,4 @@
-"""What the settings of listed servers mean to the program."""
+"""What the settings of listed servers mean for the program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Section = TypeVar("Section", bound=ListedServers[Any])
 
 
 class ListedFacility(Generic[Section]):
-    """What facilities with such servers have in common; see `Facility`."""
+    """What all facilities with listed servers share; see `Facility`."""
 
     ignition_platform = "metal"
     orders = None
@@ -94,7 +94,8 @@ class ListedFacility(Generic[Section]):
         return None
 
     def _place(self, node: Node) -> tuple[str, str | None, str | None]:
-        """A machine's addresses and interface. A virtual machine that does not stay has no IPv6 address."""
+        """The IPv4 address, IPv6 address and interface of a machine. A virtual bootstrap machine has no IPv6
+        address."""
         section = self._section
         if node.role == "bootstrap" and section.local_vm is not None:
             return section.local_vm.address, None, section.local_vm.interface
@@ -103,12 +104,12 @@ class ListedFacility(Generic[Section]):
         return server.address, server.ipv6_address, section.interface
 
     def libvirt(self) -> dict[str, dict[str, Any]]:
-        """The provider's section of the virtual bootstrap machine's libvirt, where there is one."""
+        """The provider's section for the libvirt of the virtual bootstrap machine; empty if there is none."""
         vm = self._section.local_vm
         return {} if vm is None else {"libvirt": {"uri": vm.uri}}
 
     def planned_server(self, server: listed.Server) -> Server:
-        """What the preflight's plan has of a server, whoever is asked about it."""
+        """A server in the preflight plan; the platform adds how it is reached."""
         settings, section = self._settings, self._section
         encryption = settings.machine_config.disk_encryption
         return Server(
@@ -123,7 +124,7 @@ class ListedFacility(Generic[Section]):
         )
 
     def planned(self, plan: Plan, boot: PxeArtifacts, servers: Iterable[Server] = ()) -> Plan:
-        """The preflight's plan with the servers that it asks, the virtual bootstrap machine, and the live ISO."""
+        """The preflight plan with the servers, the virtual bootstrap machine, and the live ISO."""
         vm, files = self._section.local_vm, plan.boot
         if self._section.live_iso_machines and boot.iso is not None:
             files = (*files, BootFile(name=LIVE_ISO_FILE, url=boot.iso.url, sha256=boot.iso.sha256))
@@ -139,7 +140,7 @@ class ListedFacility(Generic[Section]):
         opts: pulumi.ResourceOptions,
         shared: pulumi.Output[Mapping[str, Any]] | None = None,
     ) -> Platform:
-        # Nothing is ordered, so neither the cluster's keys nor what its own stack ordered with them are asked for.
+        # Nothing is ordered, so `keys` and `shared` are not needed.
         return self._declare(after, opts)
 
     def _declare(self, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:

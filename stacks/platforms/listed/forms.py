@@ -1,6 +1,6 @@
-"""The forms of what ends up in requests to BMCs, in libvirt's descriptions, and on kernel command lines.
+"""Validation of values that end up in requests to BMCs, in libvirt's descriptions, and on kernel command lines.
 
-They are narrower than the standards where a character would mean something on the way.
+It is stricter than the standards for characters that programs on the way would interpret.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ def _password(value: SecretStr) -> SecretStr:
 
 
 def _is_host(value: str) -> bool:
-    """Whether it is a host's name or an IP address, in brackets if it is IPv6."""
+    """Whether it is a host name or an IP address; IPv6 in brackets."""
     try:
         return ipaddress.ip_address(value.strip("[]")).version == (6 if value.startswith("[") else 4)
     except ValueError:
-        # A name whose last label is a number would be taken for an address.
+        # A name whose last label is a number would be read as an address.
         return bool(_NAME.fullmatch(value)) and not value.rpartition(".")[2].isdigit()
 
 
 def _has_authority(value: str) -> bool:
-    """Whether host and port of a URL are ones; an account may stand before them."""
+    """Whether a URL has a valid host and port; a user name may come before them."""
     try:
         parts = urlsplit(value)
         port = parts.port
@@ -88,7 +88,7 @@ def _has_authority(value: str) -> bool:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether nothing in it needs quotes, or is invisible."""
+    """Whether it has only visible characters that need no quotes."""
     return len(value) <= _LONGEST and value.isascii() and not re.search(r"[\x00-\x20\x7f\"'`\\<>{}|^]", value)
 
 
@@ -136,7 +136,7 @@ def _connection(value: str) -> str:
     user = parts.netloc.rpartition("@")[0] if "@" in parts.netloc else None
     if parts.netloc and (not _has_authority(value) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", user or "root")):
         raise wrong("it names no host that can be reached, or nobody to log in as", "write qemu+ssh://user@host/system")
-    query = parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)  # libvirt takes both
+    query = parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)  # libvirt accepts both separators
     programs = sorted({name.lower() for name, _ in query} & set(_PROGRAMS))
     if programs:
         raise wrong(
@@ -147,7 +147,7 @@ def _connection(value: str) -> str:
 
 
 Mac = Annotated[str, AfterValidator(_mac)]
-"""Of a network card, in lower case."""
+"""The MAC address of a network card, in lower case."""
 MachineAddress = Annotated[IPv4, AfterValidator(_machine_address)]
 """An IPv4 address that a machine can have."""
 MachineIpv6 = Annotated[IPv6, AfterValidator(_machine_ipv6)]
@@ -165,9 +165,9 @@ Fingerprint = Annotated[
 ]
 BmcUrl = Annotated[str, AfterValidator(_bmc_url)]
 AnyBmcUrl = Annotated[str, AfterValidator(_server_bmc_url)]
-"""An https URL, or `ipmi://<host>[:<port>]`, as Metal3's BareMetalHost has it."""
+"""An https URL, or `ipmi://<host>[:<port>]` as in Metal3's BareMetalHost."""
 Url = Annotated[str, AfterValidator(_url)]
-"""What a BMC, or firmware, fetches."""
+"""A URL that a BMC or firmware fetches."""
 SystemId = Annotated[
     str,
     matching(
@@ -177,6 +177,6 @@ SystemId = Annotated[
     ),
 ]
 FilePath = Annotated[str, AfterValidator(_path)]
-"""An absolute path where libvirt runs."""
+"""An absolute path on libvirt's host."""
 Connection = Annotated[str, AfterValidator(_connection)]
 """libvirt's connection URI."""

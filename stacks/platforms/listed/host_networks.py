@@ -1,7 +1,7 @@
-"""What cannot go together in the networks of hosts: among themselves, with their servers, with the cluster.
+"""Conflicts in the networks of hosts: within networkConfig, with the server's other settings, with the cluster.
 
-What only nmstatectl knows, `stacks.host_networks` asks it. The rules that agent-config.yaml has are among these: which
-card is meant is said by MAC address (openshift/installer, pkg/asset/agent/agentconfig/agenthosts.go).
+`stacks.host_networks` asks nmstatectl about the rest. The rules include those of agent-config.yaml: a card is
+identified by its MAC address (openshift/installer, pkg/asset/agent/agentconfig/agenthosts.go).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Host:
-    """A server that says what its networks are."""
+    """A server with a networkConfig."""
 
     server: Server
     path: str
@@ -34,7 +34,7 @@ class _Host:
         return f"{self.path}.networkConfig"
 
     def links(self) -> Iterator[tuple[str, Link]]:
-        """The interfaces that are to be there, with their paths."""
+        """The interfaces with state `up`, with their paths."""
         for index, link in enumerate(self.state.interfaces):
             if link.state == "up":
                 yield f"{self.config}.interfaces[{index}]", link
@@ -49,7 +49,7 @@ class _Host:
 
 
 def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
-    """What cannot go together."""
+    """All conflicts in the networks of hosts."""
     hosts: list[_Host] = []
     for index, server in enumerate(platform.servers):
         path = f"platform.servers[{index}]"
@@ -108,7 +108,7 @@ def _without_keys(tree: dict[str, Any], path: str) -> Found:
 
 
 def _cards(host: _Host) -> Found:
-    """Every card has one MAC address, and every name is of one interface."""
+    """Every card must have one MAC address, and names of interfaces must be unique."""
     seen: set[str] = set()
     for path, link in host.links():
         if link.name in seen:
@@ -142,7 +142,7 @@ def _cards(host: _Host) -> Found:
 
 
 def _known_by_mac(host: _Host) -> Found:
-    """Every profile finds its cards by the MAC addresses of `interfaces`; one of an interface that is down, too."""
+    """Every profile must find its cards by the MAC addresses in `interfaces`; also for interfaces that are down."""
     for index, link in enumerate(host.state.interfaces):
         path = f"{host.config}.interfaces[{index}]"
         if link.state not in ("up", "down"):
@@ -164,7 +164,7 @@ def _known_by_mac(host: _Host) -> Found:
 
 
 def _layers(host: _Host) -> Found:
-    """What is on top of others is on what is there, and no larger."""
+    """Bonds and VLANs must be on existing interfaces, with an MTU that is not larger."""
     known = {**dict.fromkeys(host.cards), **host.by_name}
     vlans: dict[tuple[str, int], str] = {}
     ports: dict[str, str] = {}
@@ -219,12 +219,12 @@ def _layers(host: _Host) -> Found:
 
 
 def _provisioning(host: _Host, platform: ListedServers[Any]) -> Found:
-    """The server is reached at an address that it will have."""
+    """The server must be reachable at one of the addresses that it will have."""
     own = {str(each.ip): each for link in host.state.up for each in link.addresses}
     if platform.ipv6 is not None:
         yield from _ipv6(host, platform.ipv6, own)
     if any(link.is_automatic for link in host.state.up):
-        return  # that may be the one
+        return  # the address may come from DHCP or autoconf
     for name, address in (("address", host.server.address), ("privateAddress", host.server.private_address)):
         if address is not None and address not in own:
             yield (
@@ -244,7 +244,7 @@ def _provisioning(host: _Host, platform: ListedServers[Any]) -> Found:
 
 
 def _ipv6(host: _Host, section: MachinesIpv6, own: Mapping[str, nmstate.IpInterface]) -> Found:
-    """With dual stack there is an IPv6 address of the machines' network, and a way out that it goes."""
+    """With dual stack there must be an IPv6 address in the machines' network, and an IPv6 default route."""
     automatic = any(link.ipv6.is_automatic for link in host.state.up)
     address = host.server.ipv6_address
     reached = own.get(address or "")
@@ -274,7 +274,7 @@ def _ipv6(host: _Host, section: MachinesIpv6, own: Mapping[str, nmstate.IpInterf
 
 
 def _ways(host: _Host, platform: ListedServers[Any]) -> Found:
-    """There is a way out, and it begins in a network that the host is in."""
+    """There must be a default route, through a network that the host is in."""
     automatic = any(link.is_automatic for link in host.state.up)
     routes = [each for each in host.state.routes.config if each.state is None]
     defaults = [each for each in routes if each.is_default]
@@ -323,7 +323,7 @@ def _ways(host: _Host, platform: ListedServers[Any]) -> Found:
 
 
 def _shared_cards(platform: ListedServers[Any]) -> Found:
-    """A card is in one server, under one name. `mac` is told by `listed.conflicts`, among servers."""
+    """A card must be in one server only, under one name. `listed.conflicts` compares the servers' `mac`."""
     owners = {
         server.mac: (server.name, f"platform.servers[{index}].mac") for index, server in enumerate(platform.servers)
     }
@@ -345,7 +345,7 @@ def _shared_cards(platform: ListedServers[Any]) -> Found:
 
 
 def _shared_addresses(settings: Settings, platform: ListedServers[Any], hosts: list[_Host]) -> Found:
-    """No address of a host is somebody else's."""
+    """Addresses must be unique among all hosts."""
     taken: dict[str, tuple[str, str]] = {}
     for index, server in enumerate(platform.servers):
         for name, address in (

@@ -1,4 +1,4 @@
-"""Servers of your own, listed one by one: what such platforms have in common."""
+"""Your own servers, listed one by one: the settings that such platforms share."""
 
 from __future__ import annotations
 
@@ -21,56 +21,58 @@ from metal_ipi.stacks.sections.node_marks import Labels, Taints
 
 Role = Literal["control-plane", "arbiter", "worker"]
 SECTIONS: Mapping[Role, str] = {"control-plane": "controlPlane", "arbiter": "arbiter", "worker": "workers"}
-"""The roles that servers have, and their sections."""
+"""The roles of servers, and the section of each role."""
 MACHINE_NAME = re.compile(rf"({'|'.join(SECTIONS)})-(0|[1-9]\d{{0,3}})")
 
 
 class NetworkCard(Section):
-    """A network card of a server, as `hosts[].interfaces` of agent-config.yaml has it."""
+    """A network card of a server, as in `hosts[].interfaces` of agent-config.yaml."""
 
-    name: Interface = Field(description="what networkConfig calls it; how the host itself calls it does not matter")
+    name: Interface = Field(description="its name in networkConfig; the name in the operating system may differ")
     mac_address: Mac = Field(description="its MAC address, in lower case")
 
 
 class Server(Section):
-    """One server and what becomes of it; a platform says how it is reached."""
+    """One server and its role; the platform adds how it is reached."""
 
     name: str = Field(description="control-plane-<n>, worker-<n> or arbiter-0; the host name is <cluster>-<name>")
     mac: Mac = Field(description="the MAC address of the network card that it boots from")
-    address: MachineAddress = Field(description="its IPv4 address: where it is reached")
+    address: MachineAddress = Field(description="its IPv4 address, at which the nodes and this program reach it")
     private_address: MachineAddress | None = Field(
-        default=None, description="its IPv4 address within the rack; not set: address"
+        default=None, description="its private IPv4 address; not set: the same as address"
     )
     ipv6_address: MachineIpv6 | None = Field(
-        default=None, description="with platform.ipv6: its IPv6 address, which it is to have for good"
+        default=None, description="with platform.ipv6: its IPv6 address, which must never change"
     )
     consent: Literal["wipe"] | None = Field(
-        default=None, description="wipe: it may be installed although it runs, or its disk holds, something unknown"
+        default=None, description="wipe: it may be installed even if something unknown runs on it or is on its disk"
     )
     installation: int = Field(
         default=0,
         ge=0,
         le=1_000_000,
-        description="raise it to have this machine installed anew although nothing else has changed",
+        description="raise this number to install the machine again although nothing else has changed",
     )
     kernel_arguments: KernelArguments = Field(
         default=(), description="kernel arguments of this machine, after those of its role"
     )
     install_device: DeviceRule | None = Field(
-        default=None, description="which disk to install to; not set: boot.install.device"
+        default=None, description="the disk to install to; not set: as in boot.install.device"
     )
     wipe_disks: tuple[DeviceRule, ...] | None = Field(
         default=None, strict=False, description="other disks to empty; not set: boot.install.wipeDisks"
     )
     interfaces: tuple[NetworkCard, ...] = Field(
-        default=(), strict=False, description="its network cards, as far as networkConfig names them"
+        default=(), strict=False, description="its network cards that networkConfig names"
     )
     labels: Labels = Field(default_factory=dict, description="further labels of its node, key: value")
     taints: Taints = Field(default=(), description="further taints of its node")
     network_config: dict[str, Any] | None = Field(
         default=None,
-        description="its networks, as NMState: bonds, VLANs, addresses, routes, resolvers, MTU; in place of DHCP and"
-        " networkBoot, see docs/host-networks.md",
+        description=(
+            "its network configuration in NMState's format (bonds, VLANs, addresses, routes, resolvers, MTU); "
+            "replaces DHCP and networkBoot, see docs/host-networks.md"
+        ),
     )
 
     @field_validator("name")
@@ -85,7 +87,7 @@ class Server(Section):
 
     @property
     def role(self) -> Role:
-        """Its role, which its name begins with."""
+        """Its role: the beginning of its name."""
         return next(role for role in SECTIONS if self.name.startswith(f"{role}-"))
 
     @property
@@ -95,32 +97,39 @@ class Server(Section):
 
     @property
     def accept(self) -> Literal["empty", "wipe"]:
-        """What may be on it when it is installed."""
+        """What may be on its disk when it is installed."""
         return "wipe" if self.consent == "wipe" else "empty"
 
 
 class Lend(Section):
-    """A worker's server is the bootstrap machine for the time of the installation, and joins as a worker then."""
+    """A worker's server is the bootstrap machine during the installation, and then joins as a worker."""
 
     type: Literal["lend"] = "lend"
     server: str = Field(description="a worker of platform.servers, e.g. worker-0")
 
 
 class LocalVm(Section):
-    """A virtual machine where `up` runs, or wherever else a libvirt is that virsh there reaches."""
+    """A virtual machine on the host where `up` runs, or on another host whose libvirt virsh can reach."""
 
     type: Literal["local-vm"] = "local-vm"
     address: MachineAddress = Field(description="its IPv4 address")
-    mac: Mac = Field(description="its MAC address, 52:54:00:... of your choice; DHCP gives it its address by that")
-    bridge: Interface = Field(description="the bridge into the machines' network")
+    mac: Mac = Field(
+        description="its MAC address, which you choose (52:54:00:...); DHCP must give it its IPv4 address by that"
+    )
+    bridge: Interface = Field(description="the bridge of the host that is connected to the machines' network")
     interface: Interface | None = Field(
-        default=None, description="with networkBoot static: its interface, as `ip link` there shows it, e.g. enp1s0"
+        default=None,
+        description=(
+            "with networkBoot static: its network interface, as `ip link` in the virtual machine shows it, e.g. enp1s0"
+        ),
     )
     memory: int = Field(default=LOCAL_VM_MIB, ge=1024, le=64 * 1024 * 1024, description="its memory, MiB")
     cpus: int = Field(default=4, ge=1, le=4096, description="its virtual CPUs")
     boot_image: FilePath | None = Field(
         default=None,
-        description="the path, where libvirt runs, of an iPXE image (ISO) that leads to boot.ipxe; not set: by DHCP",
+        description=(
+            "the path, on the libvirt host, of an iPXE image (ISO) that loads boot.ipxe; not set: it boots by DHCP"
+        ),
     )
     uri: Connection = Field(
         default="qemu:///system", description="libvirt's connection URI, as `virsh --connect` takes it"
@@ -128,13 +137,13 @@ class LocalVm(Section):
 
 
 class NoBootstrap(Section):
-    """Bootstrap in place: a single node that is its own bootstrap machine."""
+    """Bootstrap in place: a single node without a bootstrap machine."""
 
     type: Literal["none"] = "none"
 
 
 class MachinesIpv6(Section):
-    """The machines' IPv6 network, beside that of IPv4."""
+    """The machines' IPv6 network, besides the IPv4 one."""
 
     network: Ipv6Network = Field(description="the network, e.g. 2001:db8:64::/64")
     gateway: MachineIpv6 | None = Field(
@@ -160,8 +169,10 @@ class ListedServers(PlatformSection, Generic[AServer]):
     )
     network_boot: Literal["dhcp", "static"] = Field(
         default="dhcp",
-        description="dhcp, or static: live systems are told address, gateway and resolvers by kernel arguments,"
-        " installed ones by a profile of NetworkManager",
+        description=(
+            "dhcp; or static: live systems get address, gateway and resolvers by kernel arguments, installed "
+            "systems by a NetworkManager profile"
+        ),
     )
     bootstrap: Annotated[Lend | LocalVm | NoBootstrap, Field(discriminator="type")] = Field(
         description="where the bootstrap machine comes from"
@@ -176,7 +187,7 @@ class ListedServers(PlatformSection, Generic[AServer]):
         return value
 
     def reached(self) -> list[tuple[str, str]]:
-        """By what each server is reached, with the setting's path: no two may be the same."""
+        """What identifies each server's BMC or node, with the setting's path: no two may be the same."""
         return []
 
     def of_role(self, role: Role) -> tuple[AServer, ...]:
@@ -185,20 +196,21 @@ class ListedServers(PlatformSection, Generic[AServer]):
         return tuple(sorted(found, key=lambda server: server.number))
 
     def machines(self, counts: Mapping[str, int]) -> tuple[str, ...]:
-        """The servers, by role and number: the list says how many there are, whatever `counts` says."""
+        """The machines' names, by role and number. The list determines their number, so `counts` is not used."""
         return tuple(server.name for role in SECTIONS for server in self.of_role(role))
 
     def machines_of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of these machines that are listed."""
+        """Those of these names that are listed."""
         listed = {server.name for server in self.servers}
         return tuple(name for name in names if name in listed)
 
     def narrowed(self, machines: frozenset[str], pool: str | None) -> Self:
-        """With the servers of these machines alone. The one that is lent stays: it is the cluster's own."""
+        """The section with the servers of these machines only. `bootstrap` stays, although a lent server is the
+        cluster's own."""
         return self.model_copy(update={"servers": tuple(each for each in self.servers if each.name in machines)})
 
     def of_machine(self, name: str) -> OfMachine:
-        """What the list says of a server."""
+        """The settings of a server."""
         (server,) = (server for server in self.servers if server.name == name)
         return OfMachine(
             accept=server.accept,
@@ -212,18 +224,18 @@ class ListedServers(PlatformSection, Generic[AServer]):
         )
 
     def given_kernel_arguments(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """Those of single servers."""
+        """The kernel arguments of single servers: (path, arguments)."""
         for index, server in enumerate(self.servers):
             yield f"servers[{index}].kernelArguments", server.kernel_arguments
 
     @property
     def lent(self) -> str | None:
-        """The worker whose server is lent; None where none is."""
+        """The worker whose server is lent; None if no server is lent."""
         return self.bootstrap.server if isinstance(self.bootstrap, Lend) else None
 
     @property
     def local_vm(self) -> LocalVm | None:
-        """The virtual bootstrap machine; None where the bootstrap machine is none."""
+        """The virtual bootstrap machine; None if it is not virtual."""
         return self.bootstrap if isinstance(self.bootstrap, LocalVm) else None
 
     @property
@@ -233,12 +245,12 @@ class ListedServers(PlatformSection, Generic[AServer]):
 
     @property
     def host_networks(self) -> bool:
-        """Whether a server says itself what its networks are."""
+        """Whether a server has a networkConfig."""
         return any(server.network_config is not None for server in self.servers)
 
     @property
     def network(self) -> ipaddress.IPv4Network | None:
-        """The machines' network, where gateway and prefix say which it is."""
+        """The machines' network, if gateway and prefix are set."""
         if self.gateway is None or self.prefix is None:
             return None
         return ipaddress.IPv4Network(f"{self.gateway}/{self.prefix}", strict=False)

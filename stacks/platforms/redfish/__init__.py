@@ -1,1 +1,1 @@
-"""Servers of your own, each with a BMC that speaks Redfish."""
+"""Your own servers, each with a BMC that supports Redfish."""

@@ -1,4 +1,4 @@
-"""From settings to the component that claims a rack's servers."""
+"""From settings to the component that claims the servers of a rack."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def component(
     """Declare the platform."""
     nodes, listed = Nodes.of(settings), {each.name: listed_server(each) for each in section.servers}
     servers = {node.hostname: listed[node.name] for node in (*nodes.etcd, *nodes.workers)}
-    if section.lent in listed:  # not in the stack of a pool
+    if section.lent in listed:  # false in the stack of a pool
         servers[nodes.bootstrap.hostname] = listed[section.lent]
     bmcs = {server.name: server.bmc.address for server in section.servers}
     args = RedfishArgs(servers=servers, bmcs=bmcs, bootstrap_vm=bootstrap_vm(settings, section), after=after)

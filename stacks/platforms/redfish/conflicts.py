@@ -1,4 +1,4 @@
-"""What cannot go together in the settings of a rack of servers with BMCs."""
+"""Settings that contradict each other for servers with BMCs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def conflicts(settings: Settings, platform: Redfish) -> Found:
-    """What cannot go together on servers with a BMC."""
+    """All conflicts of servers with a BMC."""
     yield from listed.conflicts(settings, platform)
     yield from _boot_methods(platform)
     yield from listed.live_iso(settings, platform, by=" (bootMethod live-iso)", otherwise=", or another bootMethod")

@@ -1,4 +1,4 @@
-"""What the settings of a rack mean to the program."""
+"""What the settings of a rack mean for the program."""
 
 from __future__ import annotations
 

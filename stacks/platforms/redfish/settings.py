@@ -1,4 +1,4 @@
-"""Servers of your own: reached over their BMCs (Redfish), and listed one by one."""
+"""The section `platform` for your own servers: reached over their BMCs (Redfish), and listed one by one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, wrong
 
 BootMethod = Literal["pxe", "uefi-http", "virtual-media", "live-iso"]
 _BOOT_METHODS = (
-    "pxe: the firmware's own, by DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
-    " virtual-media: the BMC attaches bootImage as a CD; live-iso: it attaches CoreOS's live ISO, made for the server"
+    "pxe: the firmware boots by PXE and DHCP; uefi-http: the firmware fetches iPXE from bootUrl;"
+    " virtual-media: the BMC attaches bootImage as a CD; live-iso: the BMC attaches a live ISO of CoreOS that is made"
+    " for this server"
 )
 
 
 class Bmc(Section):
-    """How BMCs are reached: what all servers have in common."""
+    """How BMCs are reached: settings that all servers share."""
 
-    username: Account | None = Field(default=None, description="the account, one made for this purpose")
+    username: Account | None = Field(
+        default=None, description="the user name of an account that you create for this purpose"
+    )
     password: Password | None = Field(default=None, description="its password, as a secret")
     ca: Pem | None = Field(
         default=None, description="the authority (PEM) of the BMC's certificate; not set: the system's authorities"
@@ -32,7 +35,7 @@ class Bmc(Section):
     )
     boot_method: BootMethod | None = Field(default=None, description=f"{_BOOT_METHODS}; not set: pxe")
     boot_mode: Literal["bios", "uefi"] | None = Field(
-        default=None, description="bios or uefi; not set: as the server is set"
+        default=None, description="the boot mode to set, bios or uefi; not set: it is not changed"
     )
     boot_image: Url | None = Field(
         default=None, description="with virtual-media: the URL of an iPXE image (ISO) that the BMC can fetch"
@@ -49,43 +52,44 @@ class Bmc(Section):
 
 
 class ServerBmc(Bmc):
-    """One server's BMC; what is not set here is as in platform.bmc."""
+    """One server's BMC; settings that are missing here are taken from platform.bmc."""
 
     address: BmcUrl = Field(description="its https URL, e.g. https://10.0.0.11")
     system_id: SystemId | None = Field(default=None, description="the id of the System, where a BMC serves several")
 
 
 class Server(listed.Server):
-    """One server and what becomes of it."""
+    """One server and its role."""
 
-    bmc: ServerBmc = Field(description="how it is reached")
+    bmc: ServerBmc = Field(description="address and account of its BMC")
 
 
 def _lacks(key: str) -> Callable[[Tree], bool]:
-    """Whether a server has no such setting of its own, so that all must have one in common."""
+    """Whether a server has no such setting of its own, so that the shared setting is required."""
     return lambda tree: any(
         at(server, f"bmc.{key}") in (None, "", REHEARSAL) for server in items(at(tree, "platform.servers"))
     )
 
 
 class Redfish(listed.ListedServers[Server]):
-    """Servers of your own, each with a BMC that speaks Redfish."""
+    """Servers of your own, each with a BMC that supports Redfish."""
 
     needed: ClassVar[tuple[Needed, ...]] = tuple(
         Needed(path=f"platform.bmc.{key}", when=_lacks(key)) for key in ("username", "password")
     )
     type: Literal["redfish"] = "redfish"
-    bmc: Bmc = Field(default_factory=Bmc, description="what all BMCs have in common")
+    bmc: Bmc = Field(default_factory=Bmc, description="defaults for the BMCs of all servers")
 
     def reached(self) -> list[tuple[str, str]]:
-        # One BMC may serve several systems, told apart by their ids.
+        # One BMC may serve several systems, which have different ids.
         return [
             (f"platform.servers[{index}].bmc.address", f"{server.bmc.address} {server.bmc.system_id or ''}")
             for index, server in enumerate(self.servers)
         ]
 
     def bmc_of(self, server: Server) -> ServerBmc:
-        """A server's BMC, with what all have in common. Its own ca or fingerprint takes the place of both."""
+        """A server's BMC, with the shared settings merged in. If it has a ca or a fingerprint, both shared ones are
+        ignored."""
         own, common = (bmc.model_dump(by_alias=True, exclude_none=True) for bmc in (server.bmc, self.bmc))
         if "ca" in own or "fingerprint" in own:
             common = {name: value for name, value in common.items() if name not in ("ca", "fingerprint")}
