@@ -117,8 +117,8 @@ def _write(writer: asyncio.StreamWriter, told: dict[str, str]) -> None:
     writer.write(json.dumps(told).encode() + b"\n")
 
 
-async def _serve(layout: Layout, address: str, programs: Programs | None, stand_in: str) -> None:
-    service = Service(layout, address, programs, stand_in)
+async def _serve(layout: Layout, programs: Programs | None, stand_in: str) -> None:
+    service = Service(layout, plan.KUBERNETES, programs, stand_in)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -126,7 +126,8 @@ async def _serve(layout: Layout, address: str, programs: Programs | None, stand_
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     pair = layout.tls / plan.KUBERNETES_NAME
     context.load_cert_chain(f"{pair}.crt", f"{pair}.key")
-    server = await asyncio.start_server(service.connected, address, plan.KUBERNETES_PORT, ssl=context, limit=_LARGEST)
+    here = (plan.KUBERNETES, plan.KUBERNETES_PORT)
+    server = await asyncio.start_server(service.connected, *here, ssl=context, limit=_LARGEST)
     await stop.wait()
     server.close()
     await service.close()
@@ -138,11 +139,9 @@ def main() -> int:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     parser = argparse.ArgumentParser(prog="lab.kubernetes", description=__doc__)
     parser.add_argument("--state", required=True, help="the lab's state directory")
-    parser.add_argument("--address", default=plan.KUBERNETES, help="where all of it listens")
-    arguments = parser.parse_args()
-    layout = Layout.of(arguments.state)
+    layout = Layout.of(parser.parse_args().state)
     known = require(layout)
-    asyncio.run(_serve(layout, arguments.address, known.kubernetes, known.openshift))
+    asyncio.run(_serve(layout, known.kubernetes, known.openshift))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 ApiError            status and messages, as answered
 ├── Unauthorized    401, `error`
-├── Forbidden       403
 ├── NotFound        404
 ├── Unprocessable   422
 ├── BadRequest      400
@@ -51,12 +50,6 @@ class Unauthorized(ApiError):
     def body(self) -> dict[str, object]:
         """The real API uses the singular key here."""
         return {"error": self.messages[0]}
-
-
-class Forbidden(ApiError):
-    """The token is good but not for this."""
-
-    status = 403
 
 
 class NotFound(ApiError):

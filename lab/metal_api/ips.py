@@ -183,15 +183,13 @@ def reserve(call: Call) -> Json:
 
 @operation("GET /ips/{id}")
 def show(call: Call) -> Json:
-    owner, document = _found(call.account, call.id)
-    call.visible(owner)
-    return document
+    return _found(call.account, call.id)[1]
 
 
 @operation("DELETE /ips/{id}")
 def release(call: Call) -> None:
     """Give a block back."""
-    block = call.visible(_found(call.account, call.id)[0])
+    block = _found(call.account, call.id)[0]
     if not isinstance(block, Reservation):
         raise Unprocessable("Management addresses cannot be deleted: they go with their device")
     if block.type != "public_ipv4":

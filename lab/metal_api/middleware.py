@@ -66,7 +66,7 @@ class Gate:
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = Headers(scope=scope).get("x-auth-token", "")
-        scope["lab.caller"] = admit(self._account, token, scope["method"], scope["path"])
+        admit(self._account, token)
         if scope["path"].startswith("/lab/"):
             await self._app(scope, receive, send)
             return

@@ -16,9 +16,9 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lab.metal_api.access import Caller, Project
+from lab.metal_api.access import Project
 from lab.metal_api.body import body_of
-from lab.metal_api.exceptions import ApiError, NotFound
+from lab.metal_api.exceptions import ApiError
 from lab.metal_api.listing import BASE, Listing, expanded, head, included
 from lab.metal_api.provisioning import Provisioner
 from lab.metal_api.records import Json, Record
@@ -42,14 +42,13 @@ class Lab:
 
 
 class Call:
-    """One request: whose it is, what it names and what it brings."""
+    """One request: what it names and what it brings."""
 
     def __init__(self, lab: Lab, request: Request, body: Json) -> None:
         self.lab = lab
         self.account = lab.account
         self.query = request.query_params
         self.body = body
-        self.caller: Caller = request.scope["lab.caller"]
         self._request = request
 
     @property
@@ -63,14 +62,8 @@ class Call:
         return self.find(Project).id
 
     def find(self, kind: type[R]) -> R:
-        """The record that the path names, or NotFound: also where the caller's token is another project's."""
-        return self.visible(self.account.table(kind).find(next(iter(self._request.path_params.values()))))
-
-    def visible(self, record: R) -> R:
-        """A record that the caller may know of, or NotFound. What belongs to a project says so: `project_id`."""
-        if not self.caller.sees(getattr(record, "project_id", None)):
-            raise NotFound
-        return record
+        """The record that the path names, or NotFound."""
+        return self.account.table(kind).find(next(iter(self._request.path_params.values())))
 
     def answer(self, answer: Json | Listing | None, status: int) -> Response:
         """What an operation returned, with its references as they were asked for."""
@@ -80,7 +73,7 @@ class Call:
 
         @cache
         def resolve(href: str) -> Json | None:
-            return resolved(self.account, href) if self.caller.follows(href) else None
+            return resolved(self.account, href)
 
         def expand(document: Json) -> Json:
             return expanded(document, include, resolve)

@@ -9,7 +9,7 @@ to them.
     base            gRPC server, errors, log messages, requests handed to resource types
     fields          inputs described as data, and checked against the description
     values          the engine's values and plain data, and where two of them differ
-    command         `local.Command`, `remote.Command`
+    command         `local.Command`
     equinix_metal   the resource types and functions that the program uses: see docs/stand-ins.md
     kubernetes      Namespace, Secret, custom resources; differences are in its own docstring
 
@@ -25,14 +25,10 @@ docs/stand-ins.md.
 | wrong inputs | one message in Terraform's or Go's words | property, what is wrong, nearest known name |
 | unexpected fault | stack trace or panic | one sentence, the trace on the plug-in's stderr |
 | engine killed with -9 | plug-in still there after 20 s | gone after 1.1 s, what ran is cancelled |
-| started after | 0.04 to 0.07 s | 0.21 s (httpx: 0.05 s, asyncssh: 0.2 s more, at the first use) |
+| started after | 0.04 to 0.07 s | 0.21 s (httpx: 0.05 s more, at the first use) |
 | command: update, delete, assetPaths, archivePaths, interpreter | done | refused by name |
 | command: the previous output as variables | given unless refused | must be refused (`addPreviousOutputInEnv`) |
-| command over SSH: proxy, passwords, agents, no host key | done | refused by name |
-| command over SSH: environment | sent | refused by name |
 | command: `logging` with an unknown value | taken, logs nothing | refused |
 | command: failing, its text secret | tells the text | tells «a secret command» |
 | command: cancelled | the shell is killed | its whole process group is ended |
-| command: `perDialTimeout` | of the TCP connection | of connection and login |
-| command: after a remote run | connection stays open until the plug-in ends | closed |
 """

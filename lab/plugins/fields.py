@@ -101,11 +101,9 @@ def _field_problems(plugin: str, known: Field, value: PropertyValue, path: str) 
             yield from _field_problems(plugin, known.element, item, f"{path}[{index}]")
 
 
-def with_defaults(fields: Mapping[str, Field], values: Mapping[str, PropertyValue], *, note: bool) -> Properties:
-    """The values with defaults filled in and secrets marked, in objects too.
-
-    With `note`, the names that were filled in are recorded as `__defaults`, as the Terraform bridge does and wants.
-    """
+def with_defaults(fields: Mapping[str, Field], values: Mapping[str, PropertyValue]) -> Properties:
+    """The values with defaults filled in and secrets marked, in objects too; the names that were filled in are recorded
+    as `__defaults`, as the Terraform bridge does and wants."""
     result = {name: value for name, value in values.items() if name != "__defaults"}
     filled: list[str] = []
     for name, known in fields.items():
@@ -113,17 +111,16 @@ def with_defaults(fields: Mapping[str, Field], values: Mapping[str, PropertyValu
             result[name] = wrap(known.default)
             filled.append(name)
         if name in result:
-            result[name] = _deepen(known, result[name], note=note)
-    if note:
-        result["__defaults"] = wrap(sorted(filled))
+            result[name] = _deepen(known, result[name])
+    result["__defaults"] = wrap(sorted(filled))
     return result
 
 
-def _deepen(known: Field, value: PropertyValue, *, note: bool) -> PropertyValue:
+def _deepen(known: Field, value: PropertyValue) -> PropertyValue:
     inner = value.value
     if known.kind == "object" and isinstance(inner, Mapping):
-        value = value.with_value(with_defaults(known.fields, inner, note=note))
+        value = value.with_value(with_defaults(known.fields, inner))
     elif known.element is not None and isinstance(inner, Sequence) and not isinstance(inner, str):
         element = known.element
-        value = value.with_value([_deepen(element, item, note=note) for item in inner])
+        value = value.with_value([_deepen(element, item) for item in inner])
     return value.with_secret(True) if known.secret else value

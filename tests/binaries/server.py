@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import io
 import socket
-import ssl
 import tarfile
 import threading
 from collections.abc import Callable, Generator
@@ -17,6 +16,7 @@ import pytest
 import trustme
 
 from binaries import publisher
+from tests.serving import Handler, in_thread, tls
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -87,13 +87,10 @@ def serving(authority: trustme.CA) -> Generator[Publisher]:
     """Serve over TLS on a port of loopback."""
     publisher = Publisher()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_GET(self) -> None:
             publisher.asked.append(self.path)
             publisher.answers.get(self.path, sending(b"", 404))(self)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -101,19 +98,14 @@ def serving(authority: trustme.CA) -> Generator[Publisher]:
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that does not trust us, or that gave up, is part of a test."""
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
-    with Server(("127.0.0.1", 0), Handler) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        publisher.url = f"https://localhost:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    server, context = Server(("127.0.0.1", 0), Answering), tls(authority, "localhost")
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    with in_thread(server) as port:
+        publisher.url = f"https://localhost:{port}"
         try:
             yield publisher
         finally:
             publisher.ended.set()
-            server.shutdown()
-            thread.join()
 
 
 @contextlib.contextmanager

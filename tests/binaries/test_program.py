@@ -20,6 +20,7 @@ from binaries.cache import Report
 from binaries.errors import DownloadFailed, ProgramMissing
 from binaries.program import Program
 from binaries.release import Release
+from tests import serving
 from tests.binaries import server
 from tests.binaries.server import Publisher
 
@@ -201,17 +202,13 @@ def test_a_redirection_is_followed_but_not_out_of_tls(mirror: Publisher, case: C
     mirror.answers[WHERE] = server.sending(b"", 302, Location="/elsewhere")
     assert case.get().read_bytes() == GOOD
 
-    class Plain(http.server.BaseHTTPRequestHandler):
+    class Plain(serving.Handler):
         def do_GET(self) -> None:
             server.sending(GOOD)(self)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
     (case.program().cached() or case.builder.path).unlink()
-    with http.server.HTTPServer(("127.0.0.1", 0), Plain) as plain:
-        threading.Thread(target=plain.handle_request, daemon=True).start()
-        url = f"http://127.0.0.1:{plain.server_address[1]}/"
+    with serving.answering(Plain) as plain:
+        url = f"{plain}/"
         mirror.answers[WHERE] = server.sending(b"", 302, Location=url)
         assert case.get() == case.builder.path
     assert f"{url} is not https: it is not used" in case.told[-1]
@@ -220,17 +217,13 @@ def test_a_redirection_is_followed_but_not_out_of_tls(mirror: Publisher, case: C
 def test_the_proxy_of_the_environment_is_asked(mirror: Publisher, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    class Refusing(http.server.BaseHTTPRequestHandler):
+    class Refusing(serving.Handler):
         def do_CONNECT(self) -> None:
             asked.append(self.path)
             self.send_error(403)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Refusing) as proxy:
-        threading.Thread(target=proxy.handle_request, daemon=True).start()
-        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.server_address[1]}")
+    with serving.answering(Refusing) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy)
         monkeypatch.delenv(publisher.SETTING)
         assert case.get() == case.builder.path
     assert asked == ["files.test:443"]

@@ -9,7 +9,7 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import asyncssh
@@ -18,6 +18,7 @@ import trustme
 import yaml
 
 from metal_ipi.components.install.asking import Answer, Login, ask
+from tests import serving
 
 pytestmark = pytest.mark.servers
 
@@ -32,7 +33,7 @@ class _Api(ThreadingHTTPServer):
     asked: list[str]
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(serving.Handler):
     server: _Api  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
@@ -43,9 +44,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        return
-
 
 _AUTHORITY = trustme.CA()
 
@@ -54,17 +52,11 @@ _AUTHORITY = trustme.CA()
 def api() -> Iterator[_Api]:
     server = _Api(("127.0.0.1", 0), _Handler)
     server.asked = []
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    _AUTHORITY.issue_cert("127.0.0.1").configure_cert(context)
+    context = serving.tls(_AUTHORITY)
     _AUTHORITY.configure_trust(context)
     context.verify_mode = ssl.CERT_REQUIRED
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving.in_thread(server, context):
+        yield server
 
 
 def _assets(port: int, *, authority: trustme.CA = _AUTHORITY, server: str | None = None) -> str:

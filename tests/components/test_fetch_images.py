@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Generator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from metal_ipi.components.provisioning import fetch_images
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        return
+from tests.serving import serving
 
 
 @pytest.fixture
@@ -25,10 +18,8 @@ def host(tmp_path: Path) -> Generator[tuple[Path, str]]:
     """A directory, and the URL that serves it."""
     served = tmp_path / "served"
     served.mkdir()
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(served))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield served, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(served) as url:
+        yield served, url
 
 
 def look(tmp_path: Path, images: list[dict[str, str]]) -> dict[str, str]:

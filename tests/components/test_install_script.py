@@ -6,9 +6,7 @@ import base64
 import fcntl
 import gzip
 import hashlib
-import http.server
 import json
-import ssl
 import threading
 import time
 from collections.abc import Generator
@@ -23,6 +21,7 @@ from metal_ipi.components.boot.host_network import Keyfiles
 from metal_ipi.components.boot.installer import marker
 from metal_ipi.components.boot.stream import Artifact
 from tests.components.install_machine import GIB, PLAN, Disk, Machine, namespaces
+from tests.serving import Handler, answering
 
 pytestmark = [
     pytest.mark.programs,
@@ -479,7 +478,7 @@ def test_a_claim_does_not_give_away_what_came_after_it(machine: Machine) -> None
     assert "is not empty" in _failed(machine)[0]
 
 
-class _Server(http.server.BaseHTTPRequestHandler):
+class _Server(Handler):
     """Answers 503 so many times, then the image."""
 
     image, failures = b"image" * 1000, 0
@@ -493,27 +492,13 @@ class _Server(http.server.BaseHTTPRequestHandler):
         if ok:
             self.wfile.write(cls.image)
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
 
 @contextmanager
 def _served(authority: trustme.CA | None = None) -> Generator[Artifact, None, None]:
     """The image on a server, of this authority where there is one."""
     _Server.failures = 0
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Server) as server:
-        if authority is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            authority.issue_cert("127.0.0.1").configure_cert(context)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        url = f"http{'s' if authority else ''}://127.0.0.1:{server.server_address[1]}/rhcos.raw.gz"
-        try:
-            yield Artifact(url=url, sha256=hashlib.sha256(_Server.image).hexdigest())
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(_Server, authority) as url:
+        yield Artifact(url=f"{url}/rhcos.raw.gz", sha256=hashlib.sha256(_Server.image).hexdigest())
 
 
 @pytest.fixture

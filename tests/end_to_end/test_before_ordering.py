@@ -129,23 +129,6 @@ def test_nothing_is_ordered_beside_what_another_checkout_ordered_and_that_is_lef
 
 
 @pytest.mark.nightly
-def test_tokens_that_do_not_do(facility: Project) -> None:
-    facts = facility.layout.state / "facts.json"
-    good = facts.read_text()
-    path = f"/projects/{project_id(facility)}/api-keys"
-    read_only = call(facility, "POST", path, {"description": "only to look", "read_only": True})
-    try:
-        for token, told in ((read_only["token"], "may read project"), ("no-such-token", "the API token is not valid")):
-            facts.write_text(json.dumps({**json.loads(good), "api": {**json.loads(good)["api"], "token": token}}))
-            report = facility.make("preflight", fails=True)
-            assert sorted_out(report.out)["error"] == ["token"], report.text
-            assert told in report.out and token not in report.text
-    finally:
-        facts.write_text(good)
-        call(facility, "DELETE", f"/api-keys/{read_only['id']}")
-
-
-@pytest.mark.nightly
 def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project = f"/projects/{project_id(facility)}"
     made = calls(

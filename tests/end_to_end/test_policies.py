@@ -14,11 +14,23 @@ import pytest
 from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import Project
-from tests.end_to_end.test_configuration import WRONG, refused
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
 _RULE = "policy control-plane-quorum: "
+_WRONG: dict[str, Any] = {
+    "baseDomain": "Facility_Test",
+    "controlPlane": {"count": 6},
+    "workers": {"count": -1},
+    "platform": {"metroo": "lb"},
+}
+_PROBLEMS = (
+    "metal-ipi:baseDomain = Facility_Test",
+    "metal-ipi:controlPlane.count = 6",
+    "metal-ipi:platform.metroo",
+    "metal-ipi:workers.count = -1",
+)
+"""What is told of it: tests/tools/test_commands.py has the same of a stack of which nothing is there."""
 _ORDER = {"method": "POST", "path": "/devices$"}
 _KEY = {"method": "POST", "path": "/ssh-keys$"}
 _LOOK = {"method": "GET", "path": "/devices/"}
@@ -87,8 +99,11 @@ def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) 
 
 def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
     before, uploaded = cluster.holdings(), cluster.uploaded()
-    cluster.configure(**WRONG)
-    refused(cluster, "up")
+    cluster.configure(**_WRONG)
+    told = cluster.make("up", fails=True).text
+    assert "has 4 problems; nothing was changed" in told, told
+    assert [told.count(problem) for problem in _PROBLEMS] == [1] * 4, told
+    assert "did you mean 'metro'?" in told and "Traceback" not in told
     assert cluster.holdings() == before
     assert cluster.uploaded() == uploaded
 
@@ -135,6 +150,6 @@ def test_a_protected_cluster_is_taken_down_in_two_steps(cluster: Project) -> Non
     assert "set metal-ipi:protect to false in stacks/Pulumi.lab.yaml, and run this again" in refused
     assert cluster.devices() == before
     cluster.keep(protect=False)
-    cluster.configure(**WRONG)
+    cluster.configure(**_WRONG)
     told = cluster.assert_down().text  # which asks no policies, and needs no good configuration
     assert "metal-ipi:protect is false: what was protected may go" in told

@@ -62,6 +62,10 @@ class _Given:
 def test_secrets_are_declared_and_not_described() -> None:
     members = Types().members(_Given)["properties"]
     assert {name: each.get("secret") for name, each in members.items()} == {"user": None, "password": True}
+    inputs = _SCHEMA["resources"]["metal-ipi:index:Installation"]["inputProperties"]
+    assert {name for name, each in inputs.items() if each.get("secret")} == {
+        *("privateKey", "script", "userData", "ipxeScriptUrl", "preRebootCommands", "pxeCommands"),
+    }
 
 
 @pytest.mark.parametrize("token", sorted(_RESOURCES))

@@ -16,7 +16,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from tests.provider import serving
+from tests import serving
 
 TOKEN = "a-token-nobody-may-see"
 ZONE_ID = "023e105f4ecef8ad9ca31a8372d0c353"

@@ -21,7 +21,7 @@ from sushy_tools.emulator.resources.vmedia import DeviceInfo
 from werkzeug.wrappers import Request, Response
 
 from metal_ipi.provider import backoff
-from tests.provider import serving
+from tests import serving
 
 UUID = "27946b59-9e44-4fa7-8e91-f3527a1ef094"
 MAC = "52:54:00:12:34:56"

@@ -11,7 +11,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
-from tests.provider import serving
+from tests import serving
 
 Json = dict[str, Any]
 _ACTIONABLE = ("active", "inactive")

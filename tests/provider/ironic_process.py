@@ -23,7 +23,7 @@ import trustme
 from binaries.cache import alone, cache_directory
 from metal_ipi.components.provisioning import conductors, configuration, contract
 from tests.provider.knot import free_port
-from tests.provider.preflight.test_surroundings import serving
+from tests.serving import serving
 
 USER, PASSWORD = "metal-ipi-tests", "not-the-word-of-anybody-7f"
 _REQUIREMENTS = Path(__file__).parents[2] / "lab" / "ironic" / "requirements.txt"

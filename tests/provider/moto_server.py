@@ -11,7 +11,7 @@ from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from tests.provider import serving
+from tests import serving
 
 _ERROR = (
     '<?xml version="1.0"?><ErrorResponse xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Error><Type>Sender'

@@ -14,7 +14,6 @@ from tests.provider import ssh_servers as ssh
 from tests.provider.fake_machine import CLIENT
 from tests.provider.fake_metal import FakeMetal
 from tests.provider.installation_site import UPLOAD_HOST
-from tests.provider.test_configuration import REHEARSAL
 from tests.provider.test_ephemeral_machine import TAGS
 from tests.real_engine import make_stack, needs_engine, resources, state_of
 
@@ -69,34 +68,6 @@ def test_an_unfinished_machine_is_kept_gone_on_with_and_removed(metal: FakeMetal
     assert TOKEN not in state_of(tmp_path) and "PRIVATE KEY" not in state_of(tmp_path)
     stack.destroy()
     assert resources(stack) == {}
-
-
-def test_a_preview_with_placeholders_contacts_nothing(tmp_path: Path) -> None:
-    def program() -> None:
-        opts = pulumi.ResourceOptions(provider=types.Provider("p", types.ProviderArgs(**REHEARSAL)))
-        keys = types.ClusterKeys("keys", opts=opts)
-        made = machine(opts)
-        name = "api.lab.facility.test"
-        record = types.DnsRecordArgs(name=name, type="A", values=[made.public_ipv4])
-        types.DnsRecords("dns", types.DnsRecordsArgs(zone="facility.test", ttl=30, records=[record]), opts)
-        files = {"bootstrap.ign": made.machine_id.apply(str), "known.ign": "{}"}
-        hosted = types.Artifacts("files", types.ArtifactsArgs(files=files, path_seed=keys.host_key_seed), opts)
-        node = types.GateNode(name="lab-bootstrap", address=made.public_ipv4, host_key=keys.public_key)
-        logs = types.GateLogs(nodes=[node], user="core", private_key=keys.private_key)
-        spec = types.SshReachable(logs=logs)
-        gate = types.Gate("reachable", types.GateArgs(spec=spec, timeout_seconds=600), opts)
-        removal = types.RemovalArgs(
-            machine_id=made.machine_id,
-            records=[
-                types.RemovalRecordArgs(zone="facility.test", name=name, type="A", values=[made.public_ipv4]),
-            ],
-            artifacts_directory=hosted.directory,
-            artifacts_files=["bootstrap.ign"],
-        )
-        types.Removal("removal", removal, pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[gate])))
-
-    result = make_stack(tmp_path, program).preview()
-    assert dict(result.change_summary) == {automation.OpType.CREATE: 8}
 
 
 async def test_files_that_were_withdrawn_are_uploaded_again_when_their_artifacts_are_replaced(tmp_path: Path) -> None:

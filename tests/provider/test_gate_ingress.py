@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -12,16 +11,14 @@ import trustme
 
 from metal_ipi.provider.gates.ingress_answers import IngressAnswers, open_check
 from metal_ipi.provider.resource import Context
+from tests.serving import tls
 
 _DOMAIN = "apps.lab.example.com"
 
 
 async def _seen(names: tuple[str, ...] | None, answer: bytes) -> tuple[bool, str]:
     """What the gate sees of a server with a certificate for these names (None: without TLS) and this answer."""
-    context = None
-    if names is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        trustme.CA().issue_cert(*names).configure_cert(context)
+    context = None if names is None else tls(trustme.CA(), *names)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if answer:

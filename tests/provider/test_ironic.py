@@ -38,7 +38,7 @@ from tests.provider.harness import Resource, configured, settings_of, until
 from tests.provider.live_iso.discs import line
 from tests.provider.live_iso.test_lending import SCRIPT, Web, cache, web
 from tests.provider.preflight.asking import NOTHING_ORDERED, ask, of, the
-from tests.provider.preflight.test_surroundings import serving
+from tests.serving import serving
 
 __all__ = ["cache", "web"]  # fixtures
 pytestmark = [pytest.mark.servers, pytest.mark.ironic]

@@ -15,8 +15,8 @@ from lab.bmc.updates import firmware
 from metal_ipi.provider.errors import ProviderError
 from tests.lab.bmc.harness import World, world
 from tests.provider import ironic_process
-from tests.provider.preflight.test_surroundings import serving
 from tests.provider.test_ironic import Site, bios_step, refused
+from tests.serving import serving
 
 pytestmark = [pytest.mark.servers, pytest.mark.ironic]
 

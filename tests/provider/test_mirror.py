@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import socket
-import ssl
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from metal_ipi.provider import download
 from metal_ipi.provider.errors import InitFailed, RemoteError
 from metal_ipi.provider.mirror_files import MirroredFile
 from metal_ipi.provider.status import silent
-from tests.provider import serving
+from tests import serving
 from tests.provider.harness import Harness, Resource, configured
 from tests.provider.test_configuration import S3, keys
 
@@ -309,8 +308,7 @@ async def downloaded(url: str, note: Callable[[str], Awaitable[None]]) -> None:
 
 
 async def test_a_web_server_that_is_not_trusted_is_not_asked_again() -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    context = serving.tls(trustme.CA())
     tried: list[str] = []
 
     async def note(text: str) -> None:

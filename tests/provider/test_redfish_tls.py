@@ -17,7 +17,7 @@ from metal_ipi.provider.platforms.redfish import Redfish, trouble
 from tests.provider import fake_bmc
 from tests.provider.fake_bmc import PASSWORD, FakeBmc
 from tests.provider.harness import settings_of
-from tests.provider.preflight.test_surroundings import serving
+from tests.serving import serving
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

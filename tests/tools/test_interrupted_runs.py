@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from tests.end_to_end import processes
 from tests.end_to_end.processes import Process
+from tests.lab.waiting import until
 from tests.tools.small_project import SmallProject
 
 pytestmark = pytest.mark.engine
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.engine
 )
 def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(project: SmallProject, victim: str) -> None:
     run = project.start("up", SLOW="5")
-    await_(lambda: len(project.metal.devices()) == 2)
+    until(lambda: len(project.metal.devices()) == 2, 60)
     members = family(run.pid)
     kill(victim, members)
     out, err = run.communicate(timeout=30)
@@ -44,7 +45,7 @@ def test_a_kill_of_anything_leaves_nothing_running_and_the_next_up_repairs(proje
 
 def test_down_after_a_kill_removes_what_no_state_knows(project: SmallProject) -> None:
     run = project.start("up", SLOW="5")
-    await_(lambda: len(project.metal.devices()) == 2)
+    until(lambda: len(project.metal.devices()) == 2, 60)
     kill("everything", family(run.pid))
     run.communicate(timeout=30)
     bystander = project.metal.order("other", "metal-ipi:stack=another")
@@ -57,8 +58,8 @@ def test_down_after_a_kill_removes_what_no_state_knows(project: SmallProject) ->
 
 def test_a_request_to_stop_cancels_and_tells(project: SmallProject) -> None:
     run = project.start("up", GATE="30")
-    await_(lambda: len(project.metal.devices()) == 2)
-    await_(lambda: len(project.state_ids()) == 2)
+    until(lambda: len(project.metal.devices()) == 2, 60)
+    until(lambda: len(project.state_ids()) == 2, 60)
     started = time.monotonic()
     run.send_signal(signal.SIGTERM)
     assert run.stderr is not None
@@ -93,10 +94,3 @@ def kill(victim: str, members: Sequence[Process]) -> None:
     }[victim]
     assert chosen, members
     processes.kill(chosen)
-
-
-def await_(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "waited 60 s in vain"
-        time.sleep(0.05)

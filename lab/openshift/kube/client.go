@@ -27,20 +27,13 @@ type Network struct {
 	Static     map[string][]string // names that are not looked up
 }
 
-// NetworkFromEnv reads LAB_ADDRESS, LAB_ADDRESS_IPV6 and LAB_RESOLVE ("name=address,address;name=address").
+// NetworkFromEnv reads LAB_ADDRESS and LAB_ADDRESS_IPV6.
 func NetworkFromEnv() (Network, error) {
-	network := Network{Source: os.Getenv("LAB_ADDRESS"), SourceIPv6: os.Getenv("LAB_ADDRESS_IPV6"), Static: map[string][]string{}}
+	network := Network{Source: os.Getenv("LAB_ADDRESS"), SourceIPv6: os.Getenv("LAB_ADDRESS_IPV6")}
 	for name, value := range map[string]string{"LAB_ADDRESS": network.Source, "LAB_ADDRESS_IPV6": network.SourceIPv6} {
 		if value != "" && net.ParseIP(value) == nil {
 			return Network{}, fmt.Errorf("%s=%q is not an IP address", name, value)
 		}
-	}
-	for _, item := range strings.FieldsFunc(os.Getenv("LAB_RESOLVE"), func(r rune) bool { return r == ';' }) {
-		name, addresses, found := strings.Cut(item, "=")
-		if !found {
-			return Network{}, fmt.Errorf("LAB_RESOLVE: %q is not name=address,address", item)
-		}
-		network.Static[name] = strings.Split(addresses, ",")
 	}
 	return network, nil
 }

@@ -1,8 +1,7 @@
-"""The stand-in for `command`: commands run here or over SSH.
+"""The stand-in for `command`: commands that run here.
 
-resource     what the resource types take, and their life: when a command runs
+resource     what the resource type takes, and its life: when a command runs
 outcome      what a run leaves behind, and how its output is shown while it runs
 local        runs a command here
-remote       runs a command over SSH
 main         the executable
 """

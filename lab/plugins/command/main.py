@@ -7,9 +7,7 @@ from typing import NoReturn
 from pulumi.provider.experimental import provider as api
 
 from lab.plugins.base import EngineLog, StandIn, serve
-from lab.plugins.command.local import run_local
-from lab.plugins.command.remote import run_remote
-from lab.plugins.command.resource import LOCAL, REMOTE, Command
+from lab.plugins.command.resource import Command
 
 VERSION = "1.2.1+lab"
 """That of the official plug-in it was compared with."""
@@ -19,13 +17,7 @@ class CommandPlugin(StandIn):
     """Needs no configuration."""
 
     def __init__(self, log: EngineLog) -> None:
-        super().__init__(
-            "command",
-            {
-                "command:local:Command": Command(LOCAL, run_local, log),
-                "command:remote:Command": Command(REMOTE, run_remote, log),
-            },
-        )
+        super().__init__("command", {"command:local:Command": Command(log)})
 
     async def configure(self, request: api.ConfigureRequest) -> api.ConfigureResponse:
         """Secrets are told from other values here, so that each output is a secret exactly when its input is."""

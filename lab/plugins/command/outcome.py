@@ -85,7 +85,3 @@ class Capture:
             except UnicodeDecodeError:
                 raise PluginError(f"the command's {name} is not UTF-8, which the state cannot hold") from None
         return Output(**texts)
-
-
-Runner = Callable[[Run], Awaitable[Output]]
-"""Runs a command, or raises `PluginError`."""

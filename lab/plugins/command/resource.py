@@ -10,63 +10,41 @@ from pulumi.provider.experimental import provider as api
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from lab.plugins.base import EngineLog, Properties, Resource
-from lab.plugins.command.outcome import Run, Runner
-from lab.plugins.fields import ABSENT, TEXT, Field, problems, with_defaults
+from lab.plugins.command.local import run_local
+from lab.plugins.command.outcome import Run
+from lab.plugins.fields import ABSENT, TEXT, Field, problems
 from lab.plugins.values import diff_response, differences, plain, plain_map, unknown
 
-_COMMON: Mapping[str, Field] = {
+INPUTS: Mapping[str, Field] = {
     "create": TEXT,
     "triggers": Field(kind="list", replace=True),
     "stdin": TEXT,
     "logging": Field(choices=("stdout", "stderr", "stdoutAndStderr", "none")),
-    # What the run before printed may be larger than a variable may be, and servers of nodes accept no variables.
+    # What the run before printed may be larger than a variable may be.
     "addPreviousOutputInEnv": Field(kind="boolean", required=True, only=(False,)),
-    **dict.fromkeys(("update", "delete"), ABSENT),
-}
-_CONNECTION: Mapping[str, Field] = {
-    "host": Field(required=True),
-    "port": Field(kind="number", default=22),
-    "user": Field(default="root"),
-    "privateKey": Field(secret=True, required=True),
-    "hostKey": Field(required=True),
-    "dialErrorLimit": Field(kind="integer", default=10),
-    "perDialTimeout": Field(kind="integer", default=15),
-    **dict.fromkeys(("password", "privateKeyPassword", "agentSocketPath", "proxy"), ABSENT),
-}
-LOCAL: Mapping[str, Field] = {
-    **_COMMON,
     "dir": TEXT,
     "environment": Field(kind="map", element=TEXT),
-    **dict.fromkeys(("assetPaths", "archivePaths", "interpreter"), ABSENT),
+    **dict.fromkeys(("update", "delete", "assetPaths", "archivePaths", "interpreter"), ABSENT),
 }
-REMOTE: Mapping[str, Field] = {
-    **_COMMON,
-    "connection": Field(kind="object", required=True, secret=True, fields=_CONNECTION),
-    "environment": ABSENT,
-}
-
 OUTPUTS = ("stdout", "stderr")
 
 
 class Command(Resource):
-    """`local.Command` and `remote.Command`; they differ in their inputs and in who runs the command."""
+    """`local.Command`."""
 
-    def __init__(self, fields: Mapping[str, Field], runner: Runner, log: EngineLog) -> None:
-        self._fields = fields
-        self._runner = runner
+    def __init__(self, log: EngineLog) -> None:
         self._log = log
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
-        """Unknown names and wrong types are refused, the connection gets its defaults."""
-        inputs = request.new_inputs
-        failures = list(problems("command", self._fields, inputs))
-        return api.CheckResponse(with_defaults(self._fields, inputs, note=False), failures)
+        """Unknown names and wrong types are refused."""
+        failures = list(problems("command", INPUTS, request.new_inputs))
+        return api.CheckResponse(request.new_inputs, failures)
 
     async def diff(self, request: api.DiffRequest) -> api.DiffResponse:
         """Only a list of triggers that comes or goes replaces; the SDK adds `replaceOnChanges` for their values."""
-        old = {name: value for name, value in request.old_state.items() if name in self._fields}
+        old = {name: value for name, value in request.old_state.items() if name in INPUTS}
         found = dict(differences(old, _inputs(request.new_inputs)))
-        return diff_response(found, {path for path in found if path in self._fields and self._fields[path].replace})
+        return diff_response(found, {path for path in found if path in INPUTS and INPUTS[path].replace})
 
     async def create(self, request: api.CreateRequest) -> api.CreateResponse:
         """Runs the command, if there is one."""
@@ -85,7 +63,7 @@ class Command(Resource):
         state = {**inputs, **{name: request.olds.get(name, PropertyValue("")) for name in OUTPUTS}}
         if not request.preview:
             return api.UpdateResponse(await self._run(request.urn, state))
-        before = {name: value for name, value in request.olds.items() if name in self._fields}
+        before = {name: value for name, value in request.olds.items() if name in INPUTS}
         changed = dict(differences(before, inputs))
         return api.UpdateResponse({**state, **{name: unknown() for name in OUTPUTS if changed}})
 
@@ -96,7 +74,7 @@ class Command(Resource):
         command = state.get("create")
         if command is None or command.value is None:
             return state
-        output = await self._runner(
+        output = await run_local(
             Run(
                 command=plain(command),
                 secret=command.contains_secret(),

@@ -134,7 +134,7 @@ class Bridged(Resource):
 
     async def check(self, request: api.CheckRequest) -> api.CheckResponse:
         """Defaults, and a name of its own for what has none."""
-        inputs = with_defaults(self.kind.inputs, request.new_inputs, note=True)
+        inputs = with_defaults(self.kind.inputs, request.new_inputs)
         if "name" in self.kind.inputs and "name" not in request.new_inputs:
             inputs["name"] = wrap(_own_name(request))
             inputs["__defaults"] = wrap(sorted([*plain_map(inputs)["__defaults"], "name"]))

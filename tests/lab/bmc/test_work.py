@@ -13,7 +13,7 @@ from lab.bmc import work
 from lab.bmc.updates import firmware
 from tests.lab.bmc.harness import World
 from tests.lab.waiting import until
-from tests.provider.preflight.test_surroundings import serving
+from tests.serving import serving
 
 pytestmark = pytest.mark.servers
 

@@ -156,7 +156,6 @@ async def _furnished(lab: World) -> dict[str, str]:
         "block": block["id"],
         "free block": free["id"],
         "session": session["id"],
-        "api key": (await lab.post(f"{PROJECT}/api-keys", {"description": "d"}))["id"],
         "vlan": vlans[0]["id"],
         "free vlan": vlans[1]["id"],
         "bond": bond["id"],
@@ -183,7 +182,6 @@ _BELOW: tuple[tuple[str, dict[str, str]], ...] = (
     ("/projects/{id}", {"id": "project"}),
     ("/organizations/{id}", {"id": "organization"}),
     ("/ssh-keys/{id}", {"id": "key"}),
-    ("/api-keys/{id}", {"id": "api key"}),
     ("/bgp/sessions/{id}", {"id": "session"}),
     ("/ips/{id}", {"id": "block"}),
     ("/virtual-networks/{id}", {"id": "vlan"}),
@@ -206,7 +204,6 @@ _AT: dict[tuple[str, str], dict[str, str]] = {
 
 _KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHDUVRZFIhPMGHwSYAG0CwBt3H5Tq0L4+h3M7HzDwwZJ"
 _BODIES: dict[tuple[str, str], Any] = {
-    ("POST", "/projects/{id}/api-keys"): {"read_only": False},
     ("POST", "/projects"): {"name": "p", "organization_id": IDENTITY.organization_id},
     ("POST", "/organizations/{id}/projects"): {"name": "p"},
     ("PUT", "/projects/{id}"): {"name": "p"},

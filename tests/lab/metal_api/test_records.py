@@ -138,7 +138,6 @@ async def test_every_kind_of_record_comes_back(tmp_path: Path) -> None:
     async with world(tmp_path) as lab:
         device = await lab.order(tags=["a"], customdata={"b": [1]})
         await lab.booted(device["id"])
-        await lab.post(f"{PROJECT}/api-keys", {"description": "d"})
         await lab.post(f"{PROJECT}/ssh-keys", {"label": "k", "key": PUBLIC_KEY})
         await lab.call("PUT", "/lab/capacity", json={"metro": "da", "plan": "c3.small.x86", "servers": 3}, status=200)
         await lab.post("/lab/hardware-reservations", {"plan": "c3.small.x86", "facility": "lab1"})

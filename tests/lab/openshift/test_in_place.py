@@ -1,4 +1,5 @@
-"""Bootstrap in place: one machine forms the cluster in its live system, and goes on from its disk."""
+"""Bootstrap in place: what one machine is given that forms its cluster in its live system. That it does so, and goes on
+from its disk, is tested by tests/end_to_end/test_single_node.py."""
 
 from __future__ import annotations
 
@@ -8,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from .support import DOMAIN, Facility, contents, wait_until, write_config
-from .test_cluster import BOOTSTRAP_STATUS, NODES, VERSION, conditions, reader
+from .support import Facility, contents, write_config
 
 pytestmark = pytest.mark.programs
 
@@ -62,21 +62,3 @@ def test_what_is_no_single_node_exits_3(site: Facility, changes: dict[str, Any],
     status, told = _create(site, **changes)
     assert status == 3 and message in told
     assert (site.assets / "install-config.yaml").exists()
-
-
-def test_one_machine_becomes_a_cluster(any_site: Facility) -> None:
-    site = any_site
-    assert _create(site)[0] == 0
-    site.start("live", 1, "bootstrap-in-place", _config(site.assets / _CONFIG))
-    wait_until("bootkube is done", (site.root / "live/opt/openshift/.bootkube.done").exists, seconds=40)
-    assert (site.root / "live/opt/openshift/cb-bootstrap.done").exists()
-    assert site.processes["live"].wait(timeout=5) == 0
-    master = _config(site.root / "live/opt/openshift/master.ign")
-
-    # Its API has ended; what it kept goes on.
-    site.start("disk", 1, "control-plane", master)
-    read = reader(site)
-    wait_until("bootstrap is complete", lambda: read(1, BOOTSTRAP_STATUS).get("data") == {"status": "complete"}, 40)
-    (node,) = read(1, NODES)["items"]
-    assert node["metadata"]["name"] == f"disk.{DOMAIN}"
-    wait_until("the cluster is there", lambda: conditions(read(1, VERSION))["Available"] == "True")

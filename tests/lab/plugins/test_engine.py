@@ -9,7 +9,6 @@ from typing import Any
 
 import pulumi
 import pytest
-from pulumi import automation
 
 from tests.lab.metal_api.harness import IDENTITY
 from tests.lab.plugins.emulated import Emulation
@@ -23,7 +22,6 @@ SCRIPT = "http://boot.facility.test/boot.ipxe"
 PASSWORD, USER_DATA = "Swordfish4bgp", "hunter2-userdata"
 TYPES = 9
 REQUESTS_PER_WORKER = 8
-DEVICES = f"/projects/{PROJECT}/devices"
 
 
 @pytest.fixture
@@ -152,34 +150,3 @@ def test_workers_take_few_requests_each(lab: Stack, metal: Emulation) -> None:
     asked.subtract(before)
     assert asked.total() / 20 <= REQUESTS_PER_WORKER, +asked
     lab.destroy(workers(0))
-
-
-def alone() -> None:
-    options = pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(create="1s"))
-    device("device", metro="lb", opts=options)
-
-
-def test_a_device_that_fails_stays_in_the_state_and_is_replaced(lab: Stack, metal: Emulation) -> None:
-    metal.machines.refuse = "no power"
-    with pytest.raises(automation.CommandError):
-        lab.up(alone)
-    said = "".join(lab.said)
-    assert "device device" in said and "no power" in said
-    [failed] = metal.ids(DEVICES)
-    assert lab.state()["device"]["id"] == failed
-    metal.machines.refuse = None
-    assert lab.up(alone)["replace"] == 1
-    assert [lab.state()["device"]["id"]] == metal.ids(DEVICES) != [failed]
-
-
-def test_a_device_that_was_slow_is_waited_for_by_the_next_update(lab: Stack, metal: Emulation) -> None:
-    metal.fault("never_boots", count=None)
-    with pytest.raises(automation.CommandError):
-        lab.up(alone)
-    assert "still provisioning after" in "".join(lab.said)
-    [slow] = metal.ids(DEVICES)
-    metal.ask("DELETE", "/lab/faults")
-    assert lab.up(alone) == {"same": 1, "update": 1}
-    assert lab.up(alone) == {"same": 2}
-    assert metal.ids(DEVICES) == [slow]
-    assert metal.count("POST", "/devices") == 1

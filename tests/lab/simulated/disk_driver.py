@@ -29,12 +29,11 @@ from metal_ipi.components.boot.host_keys import host_key
 from metal_ipi.components.boot.ignition import config
 from metal_ipi.components.boot.installer import InstallPlan, live_config, live_name, marker_file
 from metal_ipi.components.boot.site import chain_script
-from metal_ipi.components.boot.stream import Artifact
 
 SERVER, MACHINE, MAC = "192.0.2.12", "192.0.2.97", "52:54:00:00:00:61"
 BOOT = f"http://{SERVER}"
 RELEASE = "1.2.3"
-GENERATION, NEXT_GENERATION = "1" * 16, "2" * 16
+GENERATION = "1" * 16
 SEED = "A" * 43 + "="
 LIVE = (
     f"initrd=main coreos.live.rootfs_url={BOOT}/rootfs ignition.firstboot ignition.platform.id=metal "
@@ -73,48 +72,25 @@ class Rack:
         self.asked: list[str] = []
         self.orders: list[tuple[BootDevice, ...]] = []
         """What is answered next; the last one stays."""
-        self.cut_at = ""
         self.around = Surroundings(
             ca=self.layout.ca,
             boot_server=BOOT,
             lab_openshift=build.ensure(),
             boot_delay=0.02,
             boot_retry=0.1,
-            progress=self.progress,
         )
         self.backend = SimulatedBackend(state / "machines", self.around, ranges=("192.0.2.96/27",))
         self.directory = state / "machines" / SPEC.id
-        self._cut = asyncio.Event()
 
     def order(self, machine_id: str) -> tuple[BootDevice, ...]:
         """Asked by the firmware."""
         self.asked.append(machine_id)
         return self.orders.pop(0) if len(self.orders) > 1 else self.orders[0]
 
-    async def progress(self, _machine_id: str, step: str) -> None:
-        """An installation comes as far as `cut_at`, and no further."""
-        if step == self.cut_at:
-            self._cut.set()
-            await asyncio.Event().wait()
-
     async def on(self, *orders: tuple[BootDevice, ...]) -> None:
         """Power on, or reset."""
         self.orders = list(orders)
         await self.backend.power_on(SPEC, self.order)
-
-    async def cut(self, step: str) -> None:
-        """Install from the network until a step, then lose the power."""
-        self.cut_at = step
-        self._cut.clear()
-        await self.on(("network",))
-        await asyncio.wait_for(self._cut.wait(), 20)
-        await self.backend.power_off(SPEC.id)
-        self.cut_at = ""
-
-    def offer(self, *, script: bool) -> None:
-        """Whether the server is to boot from the network."""
-        path = self.layout.boot / f"boot/mac-{MAC.replace(':', '-')}.ipxe"
-        path.write_text(SCRIPT) if script else path.unlink(missing_ok=True)
 
     async def ssh(self, command: str, expected: Callable[[str], bool] = bool) -> str:
         """What a command prints, once it prints what is expected."""
@@ -154,34 +130,28 @@ class Rack:
         """All that it printed."""
         return self.backend.console(SPEC.id).decode()
 
-    def first_disk(self) -> str:
-        """The digest of the disk that is installed to."""
-        with (self.directory / "disks/first").open("rb") as stream:
-            return hashlib.sha256(stream.read(256 << 20)).hexdigest()
-
     def second_disk(self) -> str:
         """The digest of the disk that nothing installs to."""
         return hashlib.sha256((self.directory / "disks/second").read_bytes()).hexdigest()
 
-    def publish(self, generation: str, image: bytes | None) -> None:
-        """The installer and what it installs; without an image, what the live system carries."""
+    def publish(self) -> None:
+        """The installer; what it installs is what the live system carries."""
         keys = [self.user.export_public_key().decode().strip()]
-        marker = marker_file(cluster="rack.test", machine="server", generation=generation)
+        marker = marker_file(cluster="rack.test", machine="server", generation=GENERATION)
         pointer = config(authorized_keys=keys, host_key=host_key(SEED, "server"), files=[marker], links=[], units=[])
         plan = InstallPlan(
             cluster="rack.test",
             machine="server",
-            generation=generation,
+            generation=GENERATION,
             platform_id="metal",
             device={"serial": "first"},
             pointer=pointer,
-            image=Artifact(url=f"{BOOT}/disk", sha256=hashlib.sha256(image).hexdigest()) if image else None,
+            image=None,
             consoles=("ttyS0,115200n8",),
             kernel_arguments=("quiet", "rd.neednet=1"),
         )
         live = live_config(plan, authorized_keys=keys, host_key=host_key(SEED, live_name("server")))
         self.put("live.ign", live.encode())
-        self.put("disk", image or b"")
 
     def put(self, name: str, content: bytes) -> None:
         """A file of the boot server."""
@@ -197,7 +167,7 @@ class Rack:
         self.put("rootfs", rootfs)
         self.put("initramfs", json.dumps(initramfs).encode())
         self.put("boot/boot.ipxe", chain_script().encode())
-        self.offer(script=True)
+        self.put(f"boot/mac-{MAC.replace(':', '-')}.ipxe", SCRIPT.encode())
         handler = functools.partial(_Quiet, directory=str(self.layout.boot))
         server = http.server.ThreadingHTTPServer((SERVER, 80), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -207,11 +177,6 @@ STATUS = "cat /run/metal-ipi/install.json"
 MARKER = "cat /boot/metal-ipi/installation.json"
 LOOK = f"{MARKER} /etc/metal-ipi/installation.json; . /etc/os-release; echo $OSTREE_VERSION; cat /proc/cmdline"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-KEXEC = f"""
-cd $(mktemp -d) && curl -sfO {BOOT}/kernel && curl -sfO {BOOT}/initramfs &&
-kexec --load kernel --initrd=initramfs --command-line='{LIVE}' && rm -r "$PWD" && systemctl kexec
-"""
-"""The directory is gone when the machine leaves, as with the provider's own script."""
 
 
 async def observe(rack: Rack) -> dict[str, Any]:
@@ -221,11 +186,7 @@ async def observe(rack: Rack) -> dict[str, Any]:
     await rack.on(("disk",))
     await rack.printed("No bootable device")
     await _installation(rack, seen)
-    await _again(rack, seen)
-    await _kexec(rack, seen)
-    await _withdrawn(rack, seen)
     await _power_off(rack, seen)
-    await _power_loss(rack, seen)
     await rack.leave("setsid --fork sleep 600 </dev/null >/dev/null 2>&1")
     seen["second disk"].append(rack.second_disk())
     await _restart(rack, seen)
@@ -258,38 +219,6 @@ async def _installation(rack: Rack, seen: dict[str, Any]) -> None:
     seen["asked"] = len(rack.asked)
 
 
-async def _again(rack: Rack, seen: dict[str, Any]) -> None:
-    """Into the installer once more, which has nothing to do."""
-    before = rack.first_disk()
-    await rack.on(("network",), ("disk",))
-    seen["again"] = json.loads(await rack.ssh(STATUS, _has("done")))
-    seen["again untouched"] = rack.first_disk() == before
-
-
-async def _kexec(rack: Rack, seen: dict[str, Any]) -> None:
-    """From the installed system into the installer of another generation, with another image, and back."""
-    image = json.dumps({"kind": "simulated-disk-image", "os_release": "OSTREE_VERSION='4.5.6'\n"})
-    rack.publish(NEXT_GENERATION, image.encode())
-    await rack.on(("disk",))
-    await rack.ssh(BOOT_ID)
-    asked = len(rack.asked)
-    await rack.leave(KEXEC)
-    seen["kexec"] = json.loads(await rack.ssh(STATUS, _has("done")))
-    seen["asked by kexec"] = len(rack.asked) - asked
-    await rack.leave("reboot")
-    seen["after kexec"] = (await rack.ssh(f"{LOOK}; ls /var", _has("4.5.6"))).splitlines()
-
-
-async def _withdrawn(rack: Rack, seen: dict[str, Any]) -> None:
-    """Nothing for it on the network: the disk."""
-    rack.offer(script=False)
-    before = len(rack.console())
-    await rack.on(("network", "disk"))
-    await rack.ssh(MARKER)
-    seen["withdrawn"] = rack.console()[before:]
-    rack.offer(script=True)
-
-
 async def _power_off(rack: Rack, seen: dict[str, Any]) -> None:
     """Off from inside and by the button; it stays off."""
     states: list[str] = [await rack.backend.power_state(SPEC.id)]
@@ -304,31 +233,6 @@ async def _power_off(rack: Rack, seen: dict[str, Any]) -> None:
         await rack.on(("disk",))
         await rack.ssh(BOOT_ID)
     seen["power"] = states
-
-
-async def _power_loss(rack: Rack, seen: dict[str, Any]) -> None:
-    """Lose the power at each step of an installation, see what boots from the disk, and install again."""
-    seen["lost"] = {}
-    rack.publish("3" * 16, None)
-    for step, words in LOST.items():
-        await rack.cut(step)
-        before = len(rack.console())
-        await rack.on(("disk",))
-        await rack.printed(words, before)
-        seen["lost"][step] = rack.console()[before:]
-    await rack.on(("network",), ("disk",))
-    seen["after power loss"] = json.loads(await rack.ssh(STATUS, _has("done")))
-    await rack.leave("reboot")
-    await rack.ssh(MARKER, _has("3" * 16))
-
-
-LOST = {
-    "0%": "No bootable device",
-    "75%": "No bootable device",
-    "100%": "No bootable device",
-    "image": "no config provided by user",
-    "installed": "server login:",
-}
 
 
 async def _rescue(rack: Rack, seen: dict[str, Any]) -> None:
@@ -376,7 +280,7 @@ def main() -> None:
     _run("ip", "address", "add", f"{SERVER}/32", "dev", "lo")
     rack = Rack(Path(sys.argv[1]))
     rack.serve()
-    rack.publish(GENERATION, None)
+    rack.publish()
     seen = asyncio.run(observe(rack))
     mounts = Path("/proc/self/mounts").read_text()
     processes = subprocess.run(["ps", "-e", "-o", "args="], capture_output=True, text=True, check=True).stdout

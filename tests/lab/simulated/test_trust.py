@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import trustme
 
 from lab.machines.simulated import fetch
 from lab.machines.simulated.ignition.resource import Fetcher
+from tests.serving import tls
 
 
 class GaveUp(Exception):
@@ -30,9 +30,7 @@ async def server(authority: trustme.CA) -> AsyncGenerator[str]:
         await writer.drain()
         writer.close()
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    made = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    made = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls(authority))
     try:
         yield f"https://127.0.0.1:{made.sockets[0].getsockname()[1]}/x"
     finally:

@@ -25,9 +25,9 @@ from metal_ipi.provider.status import silent
 from tests.provider.fake_bmc import MAC, FakeBmc, once
 from tests.provider.harness import Resource, settings_of
 from tests.provider.live_iso.discs import initramfs, line, whole
-from tests.provider.preflight.test_surroundings import Quiet, serving
 from tests.provider.test_redfish_machine import LOAN, harness
 from tests.provider.test_secure_boot import ON, secure
+from tests.serving import Files, serving
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -64,7 +64,7 @@ class Web:
 def web(tmp_path_factory: pytest.TempPathFactory) -> Generator[Web]:
     asked: list[str] = []
 
-    class Noting(Quiet):
+    class Noting(Files):
         def do_GET(self) -> None:
             asked.append(self.path)
             super().do_GET()

@@ -6,11 +6,7 @@ import asyncio
 import base64
 import hashlib
 import json
-import ssl
 from collections.abc import Generator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +20,7 @@ from metal_ipi.provider.preflight.findings import Report
 from tests.provider import knot
 from tests.provider import ssh_servers as ssh
 from tests.provider.preflight.asking import NOTHING_ORDERED, ask, of, the
-from tests.provider.serving import in_thread
+from tests.serving import Files, serving
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -37,28 +33,9 @@ def report(config: dict[str, Any] | None = None, *, again: bool = False, **more:
     return asyncio.run(ask(config or {}, {**NOTHING_ORDERED, **more}, again=again))
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        return
-
-
-class WithoutHead(Quiet):
+class WithoutHead(Files):
     def do_HEAD(self) -> None:
         self.send_error(405)
-
-
-@contextmanager
-def serving(
-    folder: Path, handler: type[Quiet] = Quiet, authority: trustme.CA | None = None
-) -> Generator[str, None, None]:
-    """A web server's URL, for the files of a folder; with an `authority`, https by a certificate of it."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
-    if authority is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert("127.0.0.1").configure_cert(context)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    with in_thread(server) as port:
-        yield f"http{'s' if authority else ''}://127.0.0.1:{port}"
 
 
 # --- DNS
@@ -103,8 +80,8 @@ def test_a_zone_that_cannot_be_written(zone: dict[str, Any]) -> None:
 # --- boot files
 
 
-@pytest.mark.parametrize("handler", [Quiet, WithoutHead])
-def test_boot_files(tmp_path: Path, handler: type[Quiet]) -> None:
+@pytest.mark.parametrize("handler", [Files, WithoutHead])
+def test_boot_files(tmp_path: Path, handler: type[Files]) -> None:
     (tmp_path / "kernel").write_bytes(b"k" * 1000)
     (tmp_path / "rootfs").write_bytes(b"r" * 3_000_000)
     digest = hashlib.sha256(b"k" * 1000).hexdigest()
