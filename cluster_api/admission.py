@@ -31,6 +31,7 @@ from metal_ipi.cluster_api.clusters import (
     told,
 )
 from metal_ipi.cluster_api.engine.state import StateError
+from metal_ipi.cluster_api.manifests import UNKNOWN
 from metal_ipi.cluster_api.reconcilers import control_plane
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import SecretStore
@@ -107,8 +108,9 @@ def _checked(facility: Object, secrets: Mapping[str, str] | None) -> Settings:
     checks them. Raises NotUsable with all that is wrong."""
     try:
         if secrets is not None:
-            return read(facility, secrets)[1]
-        return settings.validated({**settings.merged(facility["spec"].get("settings") or {}, {}), "rehearsal": True})
+            return read(facility, secrets, UNKNOWN)[1]
+        tree = UNKNOWN.added(settings.merged(facility["spec"].get("settings") or {}, {}))
+        return settings.validated({**tree, "rehearsal": True})
     except SettingsError as error:
         raise NotUsable("SettingsRefused", told(error)) from None
 

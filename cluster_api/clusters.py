@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal_ipi.cluster_api import settings
+from metal_ipi.cluster_api import manifests, settings
 from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object
 from metal_ipi.cluster_api.engine.engine import Engine
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import State, name_of
-from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, METAL_IPI_MACHINE
+from metal_ipi.cluster_api.manifests import Manifests, ManifestsRefused
+from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, METAL_IPI_MACHINE, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, SecretStore
+from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings as Connections
 from metal_ipi.stacks.names import Nodes
@@ -52,6 +54,8 @@ class Work:
     tree: settings.Tree
     """The settings with their secrets, all listed servers in them; secret."""
     settings: Settings
+    manifests: Manifests = field(default_factory=Manifests)
+    """The user's, which the settings name."""
 
     @property
     def name(self) -> str:
@@ -105,7 +109,10 @@ class Work:
             installed = {node.name for node in self.nodes.workers if state.named(made(node)[1]) is not None}
             taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)} | installed - going
             tree = settings.only(tree, frozenset(taken))
-        return await self.engine.look(settings.declaration(tree))
+        try:
+            return await self.engine.look(settings.declaration(tree))
+        except ManifestsError as error:
+            raise NotUsable("ManifestsRefused", self.manifests.told(str(error))) from None
 
     @property
     def namespace(self) -> str:
@@ -141,14 +148,16 @@ class Clusters:
         if facility is None:
             raise NotUsable("NoFacility", f"there is no MetalIpiCluster {namespace}/{reference['name']}")
         secrets = await secrets_of(self.api, facility)
+        store = SecretStore(self.api, facility, name)
+        engine = self._engine(facility, store, secrets)
+        state = await engine.state()
+        given = await self._manifests(cluster, facility, state)
         try:
-            tree, valid = read(facility, secrets)
+            tree, valid = read(facility, secrets, given)
         except SettingsError as error:
             raise NotUsable("SettingsRefused", told(error)) from None
         refuse_another_name(valid, cluster)
-        store = SecretStore(self.api, facility, name)
-        engine = self._engine(facility, store, secrets)
-        refuse_without_servers(await engine.state(), valid)
+        refuse_without_servers(state, valid)
         return Work(
             cluster=cluster,
             facility=facility,
@@ -156,7 +165,22 @@ class Clusters:
             store=store,
             tree=tree,
             settings=valid,
+            manifests=given,
         )
+
+    async def _manifests(self, cluster: Object, facility: Object, state: State) -> Manifests:
+        """The user's, which the control plane names; of a cluster that is formed those that it was made with."""
+        if state.named(FORMED) is not None:
+            return manifests.taken_in(state.named(ASSETS))
+        reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("controlPlaneRef") or {}
+        kind, namespace = OPENSHIFT_CONTROL_PLANE.resource, cluster["metadata"]["namespace"]
+        if reference.get("kind") != kind.kind:
+            return Manifests()
+        found = await self.api.get(kind, namespace, reference["name"])
+        try:
+            return Manifests() if found is None else await manifests.provided(self.api, found, _uid(facility))
+        except ManifestsRefused as error:
+            raise NotUsable("ManifestsRefused", str(error)) from None
 
     async def engine_of(self, cluster: Object) -> Engine | None:
         """The engine of a cluster; None where this process has done nothing for it yet. Raises ApiError."""
@@ -164,16 +188,17 @@ class Clusters:
         if not reference.get("name"):
             return None
         found = await self.api.get(METAL_IPI_CLUSTER.resource, cluster["metadata"]["namespace"], reference["name"])
-        return None if found is None else self.engines.get(str(found["metadata"]["uid"]))
+        return None if found is None else self.engines.get(_uid(found))
 
     async def close(self, facility: Object) -> None:
         """Forget a cluster that is gone."""
-        found = self.engines.pop(str(facility["metadata"]["uid"]), None)
+        found = self.engines.pop(_uid(facility), None)
+        await asyncio.to_thread(manifests.forget, _uid(facility))
         if found is not None:
             await found.stop()
 
     def _engine(self, facility: Object, store: SecretStore, secrets: Mapping[str, str]) -> Engine:
-        engine = self.engines.setdefault(str(facility["metadata"]["uid"]), Engine(store, self.ring))
+        engine = self.engines.setdefault(_uid(facility), Engine(store, self.ring))
         engine.learn(secrets.values())
         return engine
 
@@ -189,9 +214,12 @@ async def secrets_of(api: Api, facility: Object) -> dict[str, str]:
     return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}
 
 
-def read(facility: Object, secrets: Mapping[str, str]) -> tuple[settings.Tree, Settings]:
-    """The settings of a MetalIpiCluster: with their secrets, and checked. Raises SettingsError, NotUsable."""
-    tree = settings.merged(facility["spec"].get("settings") or {}, secrets)
+def read(
+    facility: Object, secrets: Mapping[str, str], given: Manifests | None = None
+) -> tuple[settings.Tree, Settings]:
+    """The settings of a MetalIpiCluster: with their secrets and the folders of manifests, and checked. Raises
+    SettingsError, NotUsable."""
+    tree = (given or Manifests()).added(settings.merged(facility["spec"].get("settings") or {}, secrets))
     valid = settings.validated(tree)
     if valid.rehearsal:
         raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: take it out")
@@ -217,6 +245,10 @@ def refuse_another_name(valid: Settings, cluster: Object) -> None:
         raise NotUsable(
             "SettingsRefused", f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one"
         )
+
+
+def _uid(facility: Object) -> str:
+    return str(facility["metadata"]["uid"])
 
 
 def refuse_without_servers(state: State, valid: Settings) -> None:

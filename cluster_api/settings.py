@@ -18,13 +18,15 @@ from metal_ipi.stacks.problems import NAMESPACE, Problem, SettingsError
 from metal_ipi.stacks.settings import CLUSTER, Settings
 
 Tree = dict[str, Any]
+FILES = Path(tempfile.gettempdir()) / "metal-ipi"
+"""Where files of a moment are: the file system of a pod is read-only but for the one for temporary files."""
 
 
 def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
     """Settings with their secrets, by the keys of a Secret: paths, with `.0` for the first of a list, as in
     `platform.servers.0.bmc.password`. Raises SettingsError for a path that leads nowhere.
 
-    Folders for files of a moment are ours: the file system of a pod is read-only but for the one for temporary files.
+    Folders for files of a moment are ours.
     """
     result: Tree = json.loads(json.dumps(tree))
     for path, value in sorted(secrets.items()):
@@ -44,8 +46,7 @@ def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
             raise SettingsError(str(result.get("clusterName")), [problem]) from None
     install = result.setdefault("install", {})
     if isinstance(install, dict):
-        folder = Path(tempfile.gettempdir()) / "metal-ipi"
-        install.update(workDirectory=str(folder / "install"), logDirectory=str(folder / "logs"))
+        install.update(workDirectory=str(FILES / "install"), logDirectory=str(FILES / "logs"))
     return result
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from metal_ipi.cluster_api.api import SECRET, Api, ApiError, Object
 from metal_ipi.cluster_api.engine.state import Entry, State
+from metal_ipi.cluster_api.resources import MOVE_LABEL
 
 CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"
 
@@ -58,6 +59,13 @@ class SecretStore:
     async def delete(self) -> None:
         """Nothing is left of the cluster."""
         await self._api.delete(SECRET, self._namespace, self.name)
+
+
+async def take_along(api: Api, namespace: str, name: str) -> None:
+    """Have `clusterctl move` take along a Secret that nobody owns. Finding none is fine."""
+    found = await api.get(SECRET, namespace, name)
+    if found is not None and MOVE_LABEL not in (found["metadata"].get("labels") or {}):
+        await api.patch(SECRET, namespace, name, {"metadata": {"labels": {MOVE_LABEL: ""}}})
 
 
 def install_state_name(cluster: str) -> str:

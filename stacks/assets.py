@@ -63,20 +63,27 @@ def user_manifests(settings: Settings) -> dict[str, str]:
     Raises ManifestsError with all problems. If there is a cluster already, problems are only logged, because the
     cluster does not use the manifests any more; then the manifests that it was created with are returned.
     """
-    folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
     try:
-        return read_manifests(
-            folders,
-            settings.install.other_kinds,
-            made=settings.machine_config.rendered(fips=settings.install.fips, arbiter=bool(settings.arbiter.count)),
-            program=settings.install.butane,
-        )
+        return checked_manifests(settings)
     except ManifestsError as error:
         found = _previous_runs()
         if settings.rehearsal or not found.bootstrapped:
             raise
         pulumi.log.warn(f"the cluster is there, and does not need them any more: {error}")
         return dict((found.request or {}).get("manifests") or {})
+
+
+def checked_manifests(settings: Settings) -> dict[str, str]:
+    """The same, whatever there is. Raises ManifestsError."""
+    folders = {folder.rstrip("/"): PROJECT / folder for folder in settings.install.manifests}
+    return read_manifests(
+        folders, settings.install.other_kinds, made=of_settings(settings), program=settings.install.butane
+    )
+
+
+def of_settings(settings: Settings) -> dict[str, str]:
+    """The manifests that `machineConfig` makes, by file name."""
+    return settings.machine_config.rendered(fips=settings.install.fips, arbiter=bool(settings.arbiter.count))
 
 
 def config(settings: Settings, site: Facility, public_key: str) -> str:

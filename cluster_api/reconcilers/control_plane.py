@@ -24,7 +24,7 @@ from metal_ipi.cluster_api.reconcilers.base import (
 )
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
-from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value
+from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value, take_along
 from metal_ipi.components.cluster_api.objects import outputs_secret
 from metal_ipi.components.install.assets import parse
 from metal_ipi.stacks.settings import Settings
@@ -89,6 +89,8 @@ class ControlPlaneReconciler(Reconciler):
         refuse(item, work.settings)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
+        for name in work.manifests.folders if not formed else ():
+            await take_along(self._hub.api, work.namespace, name)
         there = await self._machines(item, work)
         machines = [each for each in there if not leaving(each)]
         todo = scale(
@@ -227,12 +229,6 @@ def refuse(item: Object, settings: Settings) -> None:
             "VersionRefused",
             f"spec.version is {item['spec']['version']}, and settings.openshiftVersion of the MetalIpiCluster makes "
             f"it {wanted}: make them one. The cluster itself is upgraded by its own operator (docs/operating.md)",
-        )
-    if item["spec"].get("manifestSecretRefs"):
-        raise NotUsable(
-            "ManifestsRefused",
-            "spec.manifestSecretRefs is not supported yet: name folders of the providers' image in "
-            "settings.install.manifests, or take it out",
         )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from metal_ipi.cluster_api import domains
-from metal_ipi.cluster_api.api import SECRET, Object
+from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import NotUsable, Work
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, labels_of, reason_of, refuse_while_it_stays
-from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, MOVE_LABEL
-from metal_ipi.cluster_api.store import SecretStore
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of, refuse_while_it_stays
+from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
+from metal_ipi.cluster_api.store import SecretStore, take_along
 
 API_PORT = 6443
 
@@ -24,7 +24,10 @@ class FacilityReconciler(Reconciler):
         assert work.servers, "a platform without servers is refused"
         if wrong := domains.problems(item, work.servers):
             raise NotUsable("FailureDomainsRefused", "\n".join(wrong))
-        await self._take_along(item, work)
+        # Both Secrets: that of the settings, which nobody owns, and an install state that was made elsewhere.
+        await work.store.own()
+        if name := str((item["spec"].get("secretsRef") or {}).get("name") or ""):
+            await take_along(self._hub.api, work.namespace, name)
         plan = await work.plan(self._hub.api)
         work.engine.advance(plan, lambda step: work.of_cluster(step.name))
         waiting = [step.name for step in plan.waiting(work.of_cluster)]
@@ -42,15 +45,6 @@ class FacilityReconciler(Reconciler):
             message = doing(work, work.of_cluster) or f"not begun: {', '.join(waiting)}"
             return said.ready(False, reason_of(work, work.of_cluster, "Waiting"), message)
         return said.ready(True, "Provisioned")
-
-    async def _take_along(self, item: Object, work: Work) -> None:
-        """Have `clusterctl move` take both Secrets along: that of the settings, which nobody owns, and that of an
-        install state which was made elsewhere."""
-        await work.store.own()
-        name = str((item["spec"].get("secretsRef") or {}).get("name") or "")
-        found = await self._hub.api.get(SECRET, work.namespace, name) if name else None
-        if found is not None and MOVE_LABEL not in labels_of(found):
-            await self._hub.api.patch(SECRET, work.namespace, name, {"metadata": {"labels": {MOVE_LABEL: ""}}})
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         return lambda name: True

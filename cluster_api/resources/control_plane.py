@@ -40,7 +40,7 @@ class ControlPlaneSpec(Part):
     version: str = Field(min_length=1, max_length=256, description="the release, v and openshiftVersion, e.g. v4.19.3")
     machine_template: MachineTemplate = Field(description="what the machines are made from")
     manifest_secret_refs: tuple[SecretReference, ...] = Field(
-        default=(), max_length=64, description="Secrets whose keys are files of manifests that the installer takes in"
+        default=(), max_length=16, description="Secrets whose keys are files of manifests that the installer takes in"
     )
 
 

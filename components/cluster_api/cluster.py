@@ -16,12 +16,21 @@ import yaml
 from pulumi_kubernetes.apiextensions import CustomResource
 from pulumi_kubernetes.core import v1 as core
 
-from metal_ipi.components.cluster_api.objects import Object, Wanted, objects, outputs_secret
+from metal_ipi.components.cluster_api.objects import (
+    MOVED,
+    Object,
+    Wanted,
+    manifest_secrets,
+    objects,
+    outputs_secret,
+)
 from metal_ipi.components.install.assets import credentials
 from metal_ipi.provider.types import ClusterApiAvailable, ClusterCredentials, Gate, GateArgs, GateLogs, Secret
 
 _LOST_FOR_GOOD = frozenset({"Namespace", "Secret", "MetalIpiCluster", "OpenShiftControlPlane", "Cluster"})
 """Kinds that are protected: deleting one would delete the cluster, or what is needed to give its machines back."""
+_MANIFESTS = "manifests-"
+"""How the Pulumi names of Secrets with manifests begin."""
 _LEAVES = "2h"
 """How long deletion may take: machines are given back one after another."""
 
@@ -65,7 +74,8 @@ class ManagedCluster(pulumi.ComponentResource):
         self._hub = pulumi.ResourceOptions(
             parent=self, provider=hub, custom_timeouts=pulumi.CustomTimeouts(delete=_LEAVES)
         )
-        made = self._apply(objects(args.wanted), self._secret(args.secrets))
+        space, *rest = objects(args.wanted)
+        made = self._apply([space, self._secret(args.secrets), *manifest_secrets(args.wanted), *rest])
         available = Gate(
             f"{name}-available",
             GateArgs(
@@ -95,42 +105,45 @@ class ManagedCluster(pulumi.ComponentResource):
             found.data.apply(lambda data: base64.b64decode((data or {}).get("value", "")).decode())
         )
 
-    def _apply(self, found: Sequence[Object], secret: Object) -> dict[str, pulumi.CustomResource]:
+    def _apply(self, found: Sequence[Object]) -> dict[str, pulumi.CustomResource]:
         """Declare all objects; each depends on all objects before it.
 
         So they are deleted in reverse order: machines first, and last what is needed to give them back. The result is
-        keyed by kind, and by resource name for objects of a pool.
+        keyed by resource name.
         """
         made: dict[str, pulumi.CustomResource] = {}
-        space, *rest = found
-        for each in (space, secret, *rest):
-            metadata, fields = each["metadata"], {key: each[key] for key in ("spec",) if key in each}
-            kind = each["kind"]
-            protect = kind in self._holds
-            own = pulumi.ResourceOptions(depends_on=list(made.values()), protect=protect)
+        for each in found:
+            kind, metadata, suffix = each["kind"], each["metadata"], self._suffix(each, made)
+            # Manifests are of no use any more once there is a cluster.
+            own = pulumi.ResourceOptions(
+                depends_on=list(made.values()), protect=kind in self._holds and not suffix.startswith(_MANIFESTS)
+            )
             opts = pulumi.ResourceOptions.merge(self._hub, own)
-            name = f"{self._name}-{kind.lower()}"
+            name = f"{self._name}-{suffix}"
             if kind == "Namespace":
-                made[kind] = core.Namespace(name, metadata=metadata, opts=opts)
+                made[name] = core.Namespace(name, metadata=metadata, opts=opts)
             elif kind == "Secret":
-                made[kind] = core.Secret(name, metadata=metadata, string_data=each["stringData"], opts=opts)
+                data = pulumi.Output.secret(each["stringData"])
+                made[name] = core.Secret(name, metadata=metadata, string_data=data, opts=opts)
             else:
-                pool = (fields["spec"].get("template") or {}).get("spec", {}).get("pool")
-                name += f"-{pool}" if pool else ""
-                made[name if pool else kind] = CustomResource(
-                    name, api_version=each["apiVersion"], kind=kind, metadata=metadata, opts=opts, **fields
+                made[name] = CustomResource(
+                    name, api_version=each["apiVersion"], kind=kind, metadata=metadata, opts=opts, spec=each["spec"]
                 )
         return made
+
+    def _suffix(self, item: Object, made: Mapping[str, object]) -> str:
+        """The end of an object's Pulumi name: its kind, with its pool; of manifests their number."""
+        if "annotations" in item["metadata"] and item["kind"] == "Secret":
+            return f"{_MANIFESTS}{sum(_MANIFESTS in name for name in made) + 1}"
+        pool = (item.get("spec") or {}).get("template", {}).get("spec", {}).get("pool")
+        return f"{item['kind'].lower()}-{pool}" if pool else item["kind"].lower()
 
     def _secret(self, secrets: Mapping[str, pulumi.Input[str]]) -> Object:
         metadata = {
             "name": self._wanted.secret,
             "namespace": self._wanted.namespace,
             # With this label clusterctl moves it together with the cluster to another hub.
-            "labels": {
-                "cluster.x-k8s.io/cluster-name": self._wanted.name,
-                "clusterctl.cluster.x-k8s.io/move": "",
-            },
+            "labels": {"cluster.x-k8s.io/cluster-name": self._wanted.name, **MOVED},
         }
         data = {path: pulumi.Output.secret(value) for path, value in secrets.items()}
         return {"kind": "Secret", "metadata": metadata, "stringData": data}

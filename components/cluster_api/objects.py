@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -23,6 +23,14 @@ INFRASTRUCTURE, BOOTSTRAP, CONTROL_PLANE = (
 )
 VERSION = "v1alpha1"
 API_PORT = 6443
+FOLDER = "metal-ipi.cluster.x-k8s.io/manifests"
+"""The annotation of a Secret with manifests: for which folder of the installer's its files are."""
+FOLDERS = ("openshift", "manifests")
+"""What it may say. Both end in one folder on the bootstrap machine."""
+MOVED = {"clusterctl.cluster.x-k8s.io/move": ""}
+"""The label of what clusterctl takes along when the cluster moves to another hub, although nobody owns it."""
+_LARGEST = 1 << 20
+"""Bytes of what a Secret may hold (Kubernetes, MaxSecretSize)."""
 _CONTROL_PLANE_POOL, _WORKER_POOL = "control-plane", "worker"
 
 
@@ -44,6 +52,8 @@ class Wanted:
     """The settings of the stack file without secrets and without the prefix `metal-ipi:`."""
     pod_networks: Sequence[str] = ()
     service_networks: Sequence[str] = ()
+    manifests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Files that the installer takes in beside its own, by name; secret."""
     own_namespace: bool = True
     """Whether the Namespace is one of the objects."""
 
@@ -64,8 +74,22 @@ def logs_secret(cluster: str) -> str:
     return f"{cluster}-logs"
 
 
+def manifest_secrets(wanted: Wanted) -> list[Object]:
+    """The Secrets with the user's manifests, as few as will do, each named after what is in it."""
+    parts: list[dict[str, str]] = []
+    left = 0
+    for name, text in sorted(wanted.manifests.items()):
+        size = len(text.encode())
+        if size > left:
+            parts.append({})
+            left = _LARGEST
+        parts[-1][name] = text
+        left -= size
+    return [_manifest_secret(part, wanted) for part in parts]
+
+
 def objects(wanted: Wanted) -> list[Object]:
-    """All objects except the Secret, in an order in which each comes after those it refers to."""
+    """All objects except the Secrets, in an order in which each comes after those it refers to."""
     machines = {pool: _machine_template(wanted, pool) for pool in (_CONTROL_PLANE_POOL, _WORKER_POOL)}
     config = _manifest(
         BOOTSTRAP, "OpenShiftConfigTemplate", f"{wanted.name}-worker", wanted, {"template": {"spec": {}}}
@@ -84,6 +108,7 @@ def objects(wanted: Wanted) -> list[Object]:
             "secretsRef": {"name": wanted.secret},
         },
     )
+    manifests = [{"name": each["metadata"]["name"]} for each in manifest_secrets(wanted)]
     control_plane = _manifest(
         CONTROL_PLANE,
         "OpenShiftControlPlane",
@@ -93,6 +118,7 @@ def objects(wanted: Wanted) -> list[Object]:
             "replicas": wanted.control_plane,
             "version": wanted.version,
             "machineTemplate": {"spec": {"infrastructureRef": _reference(machines[_CONTROL_PLANE_POOL])}},
+            **({"manifestSecretRefs": manifests} if manifests else {}),
         },
     )
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": wanted.namespace}}
@@ -160,13 +186,22 @@ def _workers(wanted: Wanted, machines: Object, config: Object) -> Object:
 
 def _machine_template(wanted: Wanted, pool: str) -> Object:
     inner = {"spec": {"pool": pool}}
-    made_of = hashlib.sha256(json.dumps(inner, sort_keys=True).encode()).hexdigest()[:8]
-    name = f"{wanted.name}-{pool}-{made_of}"
+    name = f"{wanted.name}-{pool}-{_digest(inner)}"
     return _manifest(INFRASTRUCTURE, "MetalIpiMachineTemplate", name, wanted, {"template": inner})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _manifest(group: str, kind: str, name: str, wanted: Wanted, spec: Object) -> Object:
     return {"apiVersion": f"{group}/{VERSION}", "kind": kind, "metadata": _metadata(name, wanted), "spec": spec}
+
+
+def _manifest_secret(files: Mapping[str, str], wanted: Wanted) -> Object:
+    metadata = _metadata(f"{wanted.name}-manifests-{_digest(files)}", wanted)
+    metadata |= {"labels": {**_labels(wanted), **MOVED}, "annotations": {FOLDER: FOLDERS[0]}}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": dict(files)}
 
 
 def _metadata(name: str, wanted: Wanted) -> Object:

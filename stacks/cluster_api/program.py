@@ -10,8 +10,10 @@ import pulumi
 from metal_ipi.components.cluster_api.cluster import ManagedCluster, ManagedClusterArgs
 from metal_ipi.components.cluster_api.objects import Wanted
 from metal_ipi.provider.types import Provider, ProviderArgs
+from metal_ipi.stacks import assets
 from metal_ipi.stacks.base import log_directory
 from metal_ipi.stacks.cluster_api.settings import without_secrets
+from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.sections.base import REHEARSAL
 from metal_ipi.stacks.settings import Settings
 
@@ -20,6 +22,7 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
     """Declare the cluster; returns the stack's outputs, by name. `tree` is the settings as in the stack file."""
     assert settings.cluster_api is not None, "the stack is one of Cluster API"
     public, secrets = without_secrets(tree)
+    files = manifests(settings)
     kubeconfig = settings.cluster_api.hub.kubeconfig
     text = kubeconfig.get_secret_value() if kubeconfig is not None else REHEARSAL
     provider = Provider("metal-ipi", ProviderArgs())
@@ -27,7 +30,7 @@ def declare(settings: Settings, tree: Mapping[str, Any]) -> dict[str, pulumi.Inp
         "cluster-api",
         ManagedClusterArgs(
             kubeconfig="" if text == REHEARSAL else text,
-            wanted=wanted(settings, public),
+            wanted=wanted(settings, public, files),
             secrets={path: str(value) for path, value in secrets.items()},
             timeout_seconds=_longest(settings),
             log_directory=log_directory(settings),
@@ -52,10 +55,24 @@ def _of(cluster: ManagedCluster, name: str) -> pulumi.Output[Any]:
     return cluster.outputs.apply(lambda found: found.get(name))
 
 
-def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:
-    """The data for the objects; `public` is the settings without secrets."""
+def manifests(settings: Settings) -> dict[str, str]:
+    """The files of `install.manifests`, checked as without a hub, by the installer too where it is here; secret. Those
+    of `machineConfig` are not among them: the providers make them. Raises ManifestsError, InstallConfigError."""
+    if not settings.install.manifests:
+        return {}
+    found = assets.checked_manifests(settings)
+    # A rehearsal has words for secrets. On a system without FIPS mode the installer refuses that.
+    if pulumi.runtime.is_dry_run() and not (settings.rehearsal or settings.install.fips):
+        assets.refuse(settings, facility(settings), found)
+    return {name: text for name, text in found.items() if name not in assets.of_settings(settings)}
+
+
+def wanted(settings: Settings, public: Mapping[str, Any], files: Mapping[str, str]) -> Wanted:
+    """What the objects are made of; `public` are the settings without secrets, `files` the manifests by name."""
     assert settings.cluster_api is not None, "the stack is one of Cluster API"
-    fields = settings.install_config
+    fields, install = settings.install_config, public.get("install") or {}
+    # The folders are on this machine: Secrets stand for them.
+    given = {**public, "install": {name: value for name, value in install.items() if name != "manifests"}}
     return Wanted(
         name=settings.cluster_name,
         namespace=settings.cluster_api.namespace or settings.cluster_name,
@@ -63,9 +80,10 @@ def wanted(settings: Settings, public: Mapping[str, Any]) -> Wanted:
         version=f"v{settings.openshift_version}",
         control_plane=settings.control_plane.count,
         workers=settings.workers.count,
-        settings=public,
+        settings=given if install else public,
         pod_networks=[each.cidr for each in fields.networking.cluster_network],
         service_networks=list(fields.networking.service_network),
+        manifests=files,
     )
 
 

@@ -40,14 +40,6 @@ def not_through_hubs(settings: Settings) -> Found:
     if settings.arbiter.count:
         why = "the Cluster API providers know control plane machines and workers only"
         yield "arbiter.count", str(settings.arbiter.count), why, f"have 3 control plane machines, or {_ITSELF}"
-    if settings.install.manifests:
-        folders = ", ".join(settings.install.manifests)
-        yield (
-            "install.manifests",
-            folders,
-            "the Cluster API providers take no manifests yet",
-            f"remove it, or {_ITSELF}",
-        )
     if not isinstance(settings.service_addresses, NoServiceAddresses):
         why = "the Cluster API providers do not install MetalLB"
         yield "serviceAddresses.type", settings.service_addresses.type, why, f"remove it, or {_ITSELF}"

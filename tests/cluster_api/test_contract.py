@@ -250,6 +250,40 @@ def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> Non
     assert scaled["spec"]["replicas"] == 3
 
 
+def test_manifests_of_the_users_are_checked_as_previews_check_them(hub: Hub) -> None:
+    provisioned(hub, "extra")
+    control_plane = {
+        "apiVersion": "controlplane.cluster.x-k8s.io/v1alpha1",
+        "kind": "OpenShiftControlPlane",
+        "metadata": {"name": "extra", "labels": {"cluster.x-k8s.io/cluster-name": "extra"}},
+        "spec": {
+            "version": "v4.21.3",
+            "machineTemplate": {
+                "spec": {"infrastructureRef": made.reference("infrastructure", "MetalIpiMachineTemplate", "none")}
+            },
+            "manifestSecretRefs": [{"name": "extra-files"}],
+        },
+    }
+    hub.make(made.CONTROL_PLANES, control_plane)
+
+    def refused(kind: str = made.CONTROL_PLANES, about: str = "Available") -> str:
+        return _said(hub, kind, "extra", "ManifestsRefused", about=about)
+
+    assert "Secret facility/extra-files" in refused() and "is not there" in refused()
+    text = "apiVersion: v1\nkind: Motd\nmetadata: {name: motd}\n"
+    body = {"metadata": {"name": "extra-files"}, "data": {"motd.yaml": base64.b64encode(text.encode()).decode()}}
+    hub.make("secrets", body)
+    hub.until(lambda: "annotate it with openshift or manifests" in refused(), "it says nothing of its folder")
+    annotation = {"annotations": {"metal-ipi.cluster.x-k8s.io/manifests": "openshift"}}
+    hub.patch("secrets", "extra-files", {"metadata": annotation})
+    hub.until(lambda: "Secret extra-files/motd.yaml:1: " in refused(made.FACILITIES, "Ready"), "file and line are told")
+    text = text.replace("Motd", "Namespace")
+    hub.patch("secrets", "extra-files", {"data": {"motd.yaml": base64.b64encode(text.encode()).decode()}})
+    assert "none" in _said(hub, made.CONTROL_PLANES, "extra", "NoTemplate", about="Available")
+    moved = "clusterctl.cluster.x-k8s.io/move"
+    hub.until(lambda: moved in (hub.get("secrets", "extra-files") or {})["metadata"].get("labels", {}), "it goes along")
+
+
 def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
     provisioned(hub, "told")
     facility = hub.get(made.FACILITIES, "told")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, get_args
 
 import pulumi
@@ -13,7 +14,8 @@ import trustme
 import yaml
 from pydantic import BaseModel, SecretStr
 
-from metal_ipi.components.cluster_api.objects import objects, template
+from metal_ipi.components.cluster_api.objects import manifest_secrets, objects, template
+from metal_ipi.components.install.manifests import ManifestsError
 from metal_ipi.stacks.cluster_api.program import wanted
 from metal_ipi.stacks.cluster_api.settings import without_secrets
 from metal_ipi.stacks.problems import SECRET_NAMES, SECRET_SECTIONS
@@ -92,9 +94,48 @@ def test_the_objects_of_a_rack() -> None:
         "install.pullSecret",
         "platform.bmc.password",
     ]
-    found = objects(wanted(settings, public))
+    found = objects(wanted(settings, public, {}))
     assert SECRET not in str(found)
     golden.check("cluster-api-rack.yaml", yaml.safe_dump_all(found, sort_keys=False))
+
+
+def _manifest(folder: Path, name: str, text: str = "kind: ConfigMap") -> str:
+    """A folder with one manifest more."""
+    (folder / f"{name}.yaml").write_text(
+        f"apiVersion: v1\n{text}\nmetadata: {{name: {name}, namespace: default}}\ndata: {{key: {SECRET}}}\n"
+    )
+    return str(folder)
+
+
+def test_manifests_become_secrets_that_the_control_plane_names(tmp_path: Path) -> None:
+    chrony = {"machineConfig": {"ntpServers": ["ntp1.example.com"]}}  # the providers make these themselves
+    recorder = _declared(install__manifests=[_manifest(tmp_path, "motd")], preview=True, **chrony)
+    secret = plain(recorder.inputs("cluster-api-manifests-1"))
+    assert list(secret["stringData"]) == ["motd.yaml"] and SECRET in secret["stringData"]["motd.yaml"]
+    metadata = secret["metadata"]
+    assert metadata["annotations"] == {"metal-ipi.cluster.x-k8s.io/manifests": "openshift"}
+    assert "clusterctl.cluster.x-k8s.io/move" in metadata["labels"]
+    control_plane = plain(recorder.inputs("cluster-api-openshiftcontrolplane"))["spec"]
+    assert control_plane["manifestSecretRefs"] == [{"name": metadata["name"]}]
+    assert "cluster-api-manifests-1" in recorder.after("cluster-api-openshiftcontrolplane")
+    assert not recorder.requests["cluster-api-manifests-1"].protect
+    told = plain(recorder.inputs("cluster-api-metalipicluster"))["spec"]["settings"]
+    assert "manifests" not in told["install"], "the folder is on this machine"
+    # Another content is another Secret: the providers see the one or the other.
+    _manifest(tmp_path, "another")
+    changed = _declared(install__manifests=[str(tmp_path)], preview=True, **chrony)
+    assert plain(changed.inputs("cluster-api-manifests-1"))["metadata"]["name"] != metadata["name"]
+
+
+def test_manifests_are_checked_before_anything_is_declared(tmp_path: Path) -> None:
+    with pytest.raises(ManifestsError, match=r"motd\.yaml:1: Motd of v1 is no kind"):
+        _declared(install__manifests=[_manifest(tmp_path, "motd", "kind: Motd")], preview=True)
+
+
+def test_no_secret_has_more_than_kubernetes_takes() -> None:
+    files = {f"{number}.yaml": "x" * 400_000 for number in range(5)}
+    found = manifest_secrets(wanted(rack_settings(**_THROUGH), {}, files))
+    assert [list(each["stringData"]) for each in found] == [["0.yaml", "1.yaml"], ["2.yaml", "3.yaml"], ["4.yaml"]]
 
 
 def test_clusterctl_s_template_has_the_same_objects_with_its_variables() -> None:
@@ -210,7 +251,6 @@ def test_a_rehearsal_needs_no_hub() -> None:
         ({"clusterName": "kube-system"}, "clusterName", "goes with the cluster"),
         ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
         (ARBITER, "arbiter.count", "control plane machines and workers only"),
-        ({"install__manifests": ["stacks"]}, "install.manifests", "take no manifests yet"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
         ({"dayTwo": {"nmState": {}}}, "dayTwo", "install no operators"),
         ({"clusterApi": {"hub": {"kubeconfig": "x"}}}, "clusterApi.hub.kubeconfig", "within itself"),
