@@ -17,7 +17,7 @@ from lab.layout import Layout
 from tests.cluster_api import hub as hubs
 from tests.cluster_api import objects as made
 from tests.cluster_api.day_two import Fleet, is_complete
-from tests.cluster_api.hub import NAMESPACE
+from tests.cluster_api.hub import Hub
 from tests.cluster_api.whole import settings_of
 
 _LONGEST = 300.0
@@ -39,12 +39,18 @@ def main() -> None:
             fleet.until_settled(len(servers), "all machines are known")
             hub.until(lambda: is_complete(hub, name), "the cluster is complete", _LONGEST)
             assert fleet.servers() == before
-            (saved := Path(folder) / "saved").mkdir()
-            hub.clusterctl("move", "--namespace", NAMESPACE, "--to-directory", str(saved))
-            assert hub.list(made.SERVERS) == []
+            hub.patch(made.CLUSTERS, name, {"spec": {"paused": True}})
+            hub.until(lambda: _is_paused(hub), "nothing is done any more")
+            state = hub.get("secrets", f"{name}-install-state")
         assert fleet.servers() == before
-        (file,) = saved.glob(f"*{name}-install-state*")
-        print(file.read_text())
+        print(yaml.safe_dump(state))
+
+
+def _is_paused(hub: Hub) -> bool:
+    """Whether all objects that steps are done for say so."""
+    kinds = (made.FACILITIES, made.CONTROL_PLANES, made.SERVERS, made.CONFIGS)
+    found = [(kind, each["metadata"]["name"]) for kind in kinds for each in hub.list(kind)]
+    return {hub.condition(kind, name, "Paused")[0] for kind, name in found} == {"True"}
 
 
 if __name__ == "__main__":
