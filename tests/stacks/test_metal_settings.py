@@ -67,7 +67,7 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"bondInterfaces": ["eth 0"]}, "bondInterfaces[0]", "neither an interface's name nor", "such as en*"),
     ({"networks": [{**_VLAN, "vlan": 4000}]}, "networks[0].vlan", "less than or equal to 3999", "its number"),
     ({"networks": [{**_VLAN, "vlan": None}]}, "networks[0].vlan", "must know the number", "choose a number"),
-    ({"networks": [{**_VLAN, "gateway": {"size": 12}}]}, "networks[0].gateway.size", "8, 16, 32, 64 or 128", "the number"),
+    ({"networks": [{**_VLAN, "gateway": {"size": 12}}]}, "networks[0].gateway.size", "8, 16, 32, 64 or 128", "number"),
     ({"networks": [{**_VLAN, "subnet": "10.0.0.0/24"}]}, "networks[0]", "gateway and subnet are both", "set gateway"),
     ({"networks": [{**_VLAN, "name": "No"}]}, "networks[0].name", "no network can be called so", "such as storage"),
     ({"networks": [{**_VLAN, "gateway": {"size": 8}}]}, "networks[0].gateway.size", "9 are needed", "make it larger"),

@@ -336,7 +336,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
         for value, path, why, remedy in (
             ({"ntpServers": ["a", "a"]}, "ntpServers", "'a' is in it twice", "take one out"),
             ({"ntpServers": ["a b"]}, "ntpServers[0]", "neither a host's name nor an IP address", "the address alone"),
-            ({"extensions": ["two-node-ha"]}, "extensions[0]", "it should be 'ipsec', 'kerberos'", "additional packages"),
+            ({"extensions": ["two-node-ha"]}, "extensions[0]", "it should be 'ipsec', 'kerberos'", "additional"),
             ({"roles": []}, "roles", "at least 1 item", "ntpServers and extensions"),
             ({"diskEncryption": {}}, "diskEncryption", "nothing is said that opens the disks", "set tpm2, or name"),
             (
