@@ -1,4 +1,4 @@
-"""What the Terraform bridge does around every resource: names, defaults, comparison of state and inputs, previews."""
+"""The behaviour of the Terraform bridge for all resources: names, defaults, comparison of state and inputs, previews."""
 
 from __future__ import annotations
 
