@@ -1,1 +1,1 @@
-"""Cluster API providers: what one `up` does, driven by objects of a management cluster."""
+"""Cluster API providers: they do the work of an `up`, controlled by objects of a management cluster (hub)."""

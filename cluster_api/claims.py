@@ -1,6 +1,6 @@
-"""Which machine a server is for, over all clusters of the hub: one Lease per server, which exists or does not.
+"""Assigns servers to machines, for all clusters of the hub: a claimed server has a Lease.
 
-The API makes one object of a name, so of two that claim a server at once one is told who has it.
+The API creates only one object of a name, so if two machines claim a server at once, one of them fails.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Claims:
         return bool(name) and await self._api.get(METAL_IPI_MACHINE.resource, namespace, name) is None
 
     async def holder(self, server: str) -> str | None:
-        """Whose a server is; None: nobody's."""
+        """The machine that has claimed a server; None if there is none."""
         found = await self._api.get(LEASE, self._namespace, _name(server))
         return None if found is None else _holder(found)
 

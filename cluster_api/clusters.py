@@ -1,4 +1,4 @@
-"""One cluster as its objects tell it: settings, program, engine; shared by all of its objects."""
+"""One cluster, from its objects: settings, program and engine, which all of its objects share."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from metal_ipi.stacks.settings import Settings
 
 PAUSED = "cluster.x-k8s.io/paused"
 ASSETS, KEYS, FORMED = "install-assets-create", "keys", "bootstrap-complete"
-"""Resources of the program by which the providers tell how far a cluster is."""
+"""Resources of the program that show the progress of a cluster."""
 _OF_SERVER = ("-server", "-installation")
-"""What the names of that end which is made of a server, after its host name."""
+"""Suffixes after the host name, in the names of resources of a server."""
 _OF_CLUSTER = frozenset({KEYS, "preflight", "mirror"})
 
 
@@ -43,7 +43,7 @@ class NotUsable(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What the reconcilers of one cluster work with."""
+    """The data of one cluster, for its reconcilers."""
 
     cluster: Object
     """The Cluster."""
@@ -69,7 +69,7 @@ class Work:
 
     @property
     def provisioned(self) -> bool:
-        """Whether the facility can be built on."""
+        """Whether the MetalIpiCluster is provisioned."""
         status: Mapping[str, Any] = self.facility.get("status") or {}
         return bool((status.get("initialization") or {}).get("provisioned"))
 
@@ -79,7 +79,7 @@ class Work:
         return servers_of(self.settings)
 
     async def connections(self) -> Connections:
-        """How everything is reached. Raises StreamError where what the stream says cannot be had."""
+        """The provider's configuration. Raises StreamError if the stream metadata cannot be read."""
         return await asyncio.to_thread(settings.connected, self.settings)
 
     def node(self, server: str) -> Node:
@@ -128,7 +128,7 @@ class Clusters:
     engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
     """By the MetalIpiCluster's uid."""
     ring: Callable[[], None] = lambda: None
-    """Is told whenever a step of a cluster is over."""
+    """Called at the end of each step of a cluster."""
 
     async def cluster_of(self, item: Object) -> Object | None:
         """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
@@ -139,7 +139,7 @@ class Clusters:
         return await self.api.get(CLUSTER, metadata["namespace"], name) if name else None
 
     async def open(self, cluster: Object) -> Work:
-        """What there is to work with. Raises NotUsable, StateError, ApiError."""
+        """The data of a cluster. Raises NotUsable, StateError, ApiError."""
         namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
         reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("infrastructureRef") or {}
         if reference.get("kind") != METAL_IPI_CLUSTER.resource.kind:
@@ -191,7 +191,7 @@ class Clusters:
         return None if found is None else self.engines.get(_uid(found))
 
     async def close(self, facility: Object) -> None:
-        """Forget a cluster that is gone."""
+        """Stops and forgets the engine of a deleted cluster, and its manifests."""
         found = self.engines.pop(_uid(facility), None)
         await asyncio.to_thread(manifests.forget, _uid(facility))
         if found is not None:

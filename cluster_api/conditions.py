@@ -13,13 +13,13 @@ _LONGEST = 4000
 
 
 def condition(kind: str, so: bool | None, reason: str, message: str = "") -> dict[str, Any]:
-    """One condition; None: nobody knows."""
+    """One condition; `so` is None if its status is unknown."""
     status = "Unknown" if so is None else str(so)
     return {"type": kind, "status": status, "reason": reason, "message": message[:_LONGEST]}
 
 
 def paused(so: bool) -> dict[str, Any]:
-    """Whether nothing is done about an object until somebody says so."""
+    """The condition Paused."""
     return condition(PAUSED, so, "Paused" if so else "NotPaused")
 
 

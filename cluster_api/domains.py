@@ -1,4 +1,4 @@
-"""Failure domains: which listed servers fail together, and over which of them a control plane is spread."""
+"""Failure domains: groups of servers that may fail together; a control plane is spread over several of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Domains = Mapping[str, Sequence[str]]
 
 
 def of(facility: Mapping[str, Any]) -> Domains:
-    """Those that a MetalIpiCluster lists."""
+    """The failure domains of a MetalIpiCluster."""
     return {each["name"]: each["servers"] for each in facility["spec"].get("failureDomains") or ()}
 
 

@@ -1,4 +1,4 @@
-"""Which of several processes works: whoever holds a Lease, as controllers of Kubernetes do it."""
+"""Leader election among several processes with a Lease, as Kubernetes controllers do it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Leader:
         self._seen: tuple[str, float] = ("", 0.0)
 
     async def acquire(self) -> None:
-        """Wait until it is this process's turn."""
+        """Waits until this process has the Lease."""
         while not await self._try():  # noqa: ASYNC110 - another process ends its turn
             await asyncio.sleep(self._seconds / 5)
         _logger.info("leads as %s", self.identity)
@@ -44,7 +44,7 @@ class Leader:
         _logger.error("the Lease %s/%s was lost", self._namespace, NAME)
 
     async def release(self) -> None:
-        """Let another one begin at once."""
+        """Releases the Lease, so that another process can start at once."""
         found = await self._api.get(LEASE, self._namespace, NAME)
         if found is not None and found["spec"].get("holderIdentity") == self.identity:
             await self._api.delete(LEASE, self._namespace, NAME)

@@ -1,4 +1,4 @@
-"""What failed steps gathered of machines, in a Secret: `up` on another machine takes it from there."""
+"""The logs of machines that failed steps gathered, in a Secret, from which `up` on another computer reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Stamps = frozenset[tuple[str, int, int]]
 
 
 def stamps(directory: Path) -> Stamps:
-    """By what it is told whether there are other logs than before, without reading them."""
+    """Names, times and sizes of the logs, to notice new logs without reading them."""
     found = ((str(path), path.stat()) for path in directory.glob("*/*.log"))
     return frozenset((name, status.st_mtime_ns, status.st_size) for name, status in found)
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads: how often and how long objects were looked at, and what clusters do."""
+"""Metrics for Prometheus: number and duration of reconciliations, and steps of clusters."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def _any(name: str) -> bool:
 
 
 def register(clusters: Clusters) -> None:
-    """Have the figures of clusters be read."""
+    """Registers the metrics of clusters."""
     REGISTRY.register(_OfClusters(clusters))

@@ -1,4 +1,4 @@
-"""Has objects be looked at when they change: kopf watches, the reconcilers work."""
+"""Calls the reconcilers when objects change; kopf watches the objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 class _Bell:
-    """Wakes all who wait: an object of some cluster changed, or one of its steps is over."""
+    """Wakes all waiting handlers: an object of a cluster changed, or a step ended."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()

@@ -81,7 +81,7 @@ def declaration(tree: Mapping[str, Any]) -> Declaration:
 
 
 def connected(settings: Settings) -> Connections:
-    """How our provider reaches everything, for what is taken away: that needs no program. Reads the stream."""
+    """The provider's configuration, for deletions, which need no program. Reads the stream metadata."""
     found, problems = configuration.parse(
         connections.provider_sections(settings, program.boot_spec(settings).artifacts.iso)
     )

@@ -28,7 +28,7 @@ class SecretStore:
         self.name = install_state_name(cluster)
 
     async def load(self) -> State:
-        """All of it. Raises StateError, ApiError."""
+        """The complete state. Raises StateError, ApiError."""
         found = await self._api.get(SECRET, self._namespace, self.name)
         entries = [Entry.unpacked(data) for data in ((found or {}).get("data") or {}).values()]
         return State(entries={entry.urn: entry for entry in entries})
@@ -57,7 +57,7 @@ class SecretStore:
         return any(each["uid"] == self._owner["metadata"]["uid"] for each in owners)
 
     async def delete(self) -> None:
-        """Nothing is left of the cluster."""
+        """Deletes the Secret, when nothing is left of the cluster."""
         await self._api.delete(SECRET, self._namespace, self.name)
 
 

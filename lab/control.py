@@ -1,4 +1,4 @@
-"""Starting and stopping the lab, from outside of it."""
+"""Starts and stops the lab, from outside its namespaces."""
 
 from __future__ import annotations
 

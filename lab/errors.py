@@ -1,4 +1,4 @@
-"""What the lab raises.
+"""The errors of the lab.
 
 LabError                  anything a user of the lab can act on; the message names the remedy
 ├── NotRunning            a command needs a running lab, and there is none

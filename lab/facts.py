@@ -1,4 +1,4 @@
-"""What a user of the lab needs to know: where its services are, and the secrets that open them."""
+"""The lab's facts for its users: addresses and credentials of its services."""
 
 from __future__ import annotations
 

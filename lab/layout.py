@@ -1,4 +1,4 @@
-"""Where a lab keeps what it keeps: one state directory, nothing outside of it."""
+"""The paths of a lab's files: all are in one state directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof that a lab left nothing: no process, namespace, mount or file; and what it still held before it was stopped."""
+"""Checks that a lab left nothing behind (process, namespace, mount or file), and lists what existed before the stop."""
 
 from __future__ import annotations
 

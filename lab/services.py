@@ -1,4 +1,4 @@
-"""The lab's services: how each is started, and how one tells that it answers."""
+"""The lab's services: how each is started, and how to check that it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Set-up of the lab: what it installs, what it builds, and which kind of machines can run here.
+"""Set-up of the lab: installs packages, builds programs, and finds out which kind of machines can run here.
 
 Nothing is asked. What will be installed on the system is announced first, and only what is missing is installed.
 """

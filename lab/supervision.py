@@ -1,4 +1,4 @@
-"""Who supervises a state directory: a lock that the supervisor holds as long as it lives.
+"""The lock of a state directory, which the lab's supervisor holds while it runs.
 
 A process id in a file goes stale and gets reused. A POSIX record lock does neither: the kernel drops it with its
 holder, and F_GETLK names the holder's process id, translated into the namespace of whoever asks.

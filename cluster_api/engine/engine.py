@@ -1,4 +1,4 @@
-"""One cluster: its plan, what is being done for it just now, and what failed.
+"""One cluster: its plan, its running steps and its failed steps.
 
 All objects of a cluster work through one `Engine` and one state. Each asks for the steps that are its own to be done;
 what runs is not begun again, and what failed is tried again after a pause. After every step the plan is made anew.
@@ -31,23 +31,23 @@ class Store(Protocol):
     """Where the state of a cluster is kept."""
 
     async def load(self) -> State:
-        """All of it."""
+        """The complete state."""
         ...
 
     async def save(self, urn: str, entry: Entry | None) -> None:
-        """Write one entry; None: it is gone. Returns once it is written."""
+        """Writes one entry; None removes it. Returns when it is written."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """What went wrong last with a step."""
+    """The last failure of a step."""
 
     name: str
     message: str
     times: int
     again: float
-    """When it is tried again, by the monotonic clock."""
+    """Time of the next try, on the monotonic clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,21 +55,21 @@ class Declaration:
     """A cluster's program."""
 
     stack: str
-    """By which URNs, directories and log files are named."""
+    """The stack's name, which is in URNs and in the names of directories and log files."""
     fingerprint: str
-    """Another one is another program."""
+    """A hash of the program's settings: it changes with the program."""
     program: Callable[[], Mapping[str, Any]]
     """Declares the cluster, and returns its outputs."""
 
 
 class Engine:
-    """See the module."""
+    """One cluster; the module describes it."""
 
     def __init__(self, store: Store, ring: Callable[[], None] = lambda: None) -> None:
-        """`ring` is called whenever a step is over."""
+        """`ring` is called at the end of each step."""
         self._store, self._ring = store, ring
         self.deciding = asyncio.Lock()
-        """Held by whoever decides what may go and begins with it: of two, one sees what the other has begun."""
+        """Held while deciding about a removal and starting it, so that two such decisions see each other."""
         self._redact = Redactor()
         self._state: State | None = None
         self._planned: tuple[str, Plan] | None = None
@@ -77,12 +77,12 @@ class Engine:
         self._types = types()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._leaving: set[str] = set()
-        """Those of them that take something away."""
+        """The running steps that remove something."""
         self._failures: dict[str, Failure] = {}
         self._said: dict[str, str] = {}
         self._changed = asyncio.Event()
         self.seconds: dict[str, float] = {}
-        """How long each step took that was done, by name."""
+        """Name of a finished step to its duration in seconds."""
         self.published: Stamps = frozenset()
         """The logs that were published last."""
 
@@ -93,13 +93,13 @@ class Engine:
     # --- what there is
 
     async def state(self) -> State:
-        """What was made."""
+        """The state: the created resources."""
         if self._state is None:
             self._state = await self._store.load()
         return self._state
 
     async def look(self, declaration: Declaration) -> Plan:
-        """What is to be done. Raises what `plan` raises."""
+        """The current plan. Raises the errors of `plan`."""
         async with self._planning:
             while self._planned is None or self._planned[0] != declaration.fingerprint:
                 self._renew()
@@ -111,15 +111,15 @@ class Engine:
             return self._planned[1]
 
     def running(self, names: Callable[[str], bool]) -> dict[str, str]:
-        """What is being done, by name, with the latest word of it."""
+        """Name of each running step to its latest message."""
         return {name_of(urn): self._said.get(urn, "") for urn in self._running if names(name_of(urn))}
 
     def going(self) -> set[str]:
-        """The names of what is being taken away just now."""
+        """The names of resources that are being removed."""
         return {name_of(urn) for urn in self._leaving}
 
     def failures(self, names: Callable[[str], bool]) -> list[Failure]:
-        """What failed, and was not done since."""
+        """The failed steps that have not succeeded since."""
         return [each for urn, each in self._failures.items() if names(name_of(urn)) and urn not in self._running]
 
     async def changed(self, seconds: float) -> None:
@@ -132,7 +132,7 @@ class Engine:
     # --- what is done
 
     def advance(self, found: Plan, mine: Callable[[Step], bool]) -> None:
-        """Begin with all steps of mine that can be done now."""
+        """Starts all steps selected by `mine` that are ready."""
         for step in found.ready():
             if mine(step):
                 self._begin(step, found.settings)
@@ -161,7 +161,7 @@ class Engine:
             self._leaving.add(urn)
 
     async def mark(self, urn: str, unfinished: str) -> None:
-        """Have an entry say what is not so any more of what it stands for."""
+        """Marks an entry as unfinished, with the reason."""
         await self._keep(urn, replace((await self.state()).entries[urn], unfinished=unfinished))
 
     async def upload_again(self, hostname: str) -> None:
@@ -197,7 +197,7 @@ class Engine:
             self._leaving.add(step.urn)
 
     def _start(self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]]) -> bool:
-        """Whether it was begun: not what runs, and not what failed just now."""
+        """Starts an action unless it is running or has just failed; returns whether it started."""
         failure = self._failures.get(urn)
         if urn in self._running or (failure is not None and failure.again > time.monotonic()):
             return False
@@ -273,7 +273,7 @@ class Engine:
             self._types = types()
 
     def said(self, urn: str, message: str) -> None:
-        """The latest word of a step."""
+        """Stores the latest message of a step."""
         self._said[urn] = self._redact(message)
         self._tell()
 
@@ -296,7 +296,7 @@ class _Log:
 
 
 def _leaves_something(kind: ResourceType) -> bool:
-    """Whether something is to be taken away of what a type makes."""
+    """Whether a resource type has something to delete."""
     return type(kind).delete is not ResourceType.delete
 
 

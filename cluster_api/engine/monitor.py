@@ -1,4 +1,4 @@
-"""Runs a cluster's program as a preview, within this process, and records what it declares.
+"""Runs a cluster's program as a preview, in this process, and records the resources that it declares.
 
 The SDK hands every resource to a monitor, which is Pulumi's engine where there is one. This one answers as a preview
 does: what the state has is known, and what is still to be made is unknown. So there is one list of what has to happen,
@@ -41,26 +41,26 @@ class Registered:
     type: str
     name: str
     custom: bool
-    """Whether something is made; else it is a component."""
+    """Whether it is a resource of a provider; false for a component."""
     inputs: Mapping[str, Any]
-    """By wire name; UNKNOWN where they are not known yet."""
+    """Inputs by their names on the wire; UNKNOWN for unknown values."""
     dependencies: tuple[str, ...]
-    """The URNs of all that it waits for."""
+    """The URNs of its dependencies."""
     ignored: tuple[str, ...]
-    """Inputs whose changes are none."""
+    """Inputs whose changes are ignored."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Every text of its inputs that must never appear in a message."""
 
 
 class Answers(Protocol):
-    """What the program is told."""
+    """Answers to the program's requests."""
 
     def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
         """Id and outputs of a resource that is no component; UNKNOWN where they are not known yet."""
         ...
 
     def call(self, token: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a function answers."""
+        """The result of a function call."""
         ...
 
 
@@ -72,7 +72,7 @@ class _Monitor(mocks.MockMonitor):
     stack: str
     registered: list[Registered] = field(default_factory=list[Registered])
     trouble: Exception | None = None
-    """What was wrong with a resource: the SDK raises it within others, one for each that waits for it."""
+    """The first error of a resource. The SDK wraps it in other errors, one per dependent resource."""
 
     def RegisterResource(self, request: Any) -> Any:
         urn = _urn(self.stack, request.parent, request.type, request.name)

@@ -1,4 +1,4 @@
-"""What is to be done for a cluster's program, from what it declares and from what is there: pure, as a preview is."""
+"""The steps to do for a cluster's program: compares its declared resources with the state. Pure, like a preview."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _PROVIDER = "pulumi:providers:metal-ipi"
 
 
 class Unsupported(ValueError):
-    """The program declares what can only be made by Pulumi's own engine and plug-ins."""
+    """The program declares a resource that only Pulumi's own engine and plug-ins can create."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A resource, and what is to be done about it."""
+    """A resource, and the action for it."""
 
     urn: str
     action: Action
     inputs: Values
-    """What it is to be made of; UNKNOWN where that is not known yet."""
+    """Its inputs; UNKNOWN for unknown values."""
     dependencies: tuple[str, ...]
-    """The URNs of resources that must be there, and as declared, before."""
+    """The URNs of resources that must be complete first."""
     order: int
-    """Its place in the program."""
+    """Its position in the program."""
     entry: Entry | None = None
-    """What is there."""
+    """Its entry in the state; None if there is none."""
 
     @property
     def name(self) -> str:
@@ -50,13 +50,13 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All steps, in the order of the program; what goes comes last."""
+    """All steps, in the order of the program; deletions come last."""
 
     steps: Mapping[str, Step]
     settings: Settings
-    """How our provider reaches everything."""
+    """The configuration of our provider."""
     outputs: Mapping[str, Any]
-    """The program's, None where they are not known yet."""
+    """The outputs of the program; None for unknown ones."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """Every text that the program declares to be secret."""
 
@@ -118,7 +118,7 @@ def kept(kind: ResourceType, inputs: Mapping[str, Any], outputs: Mapping[str, An
 
 
 def context(urn: str, settings: Settings, status: Status | None = None) -> Context:
-    """What an operation on a resource works with."""
+    """The context of an operation on a resource."""
     return Context(urn=urn, settings=settings, status=status or Status(NoLog(), urn))
 
 

@@ -1,4 +1,4 @@
-"""What was made of a cluster's program: one entry for each resource, as Pulumi's state has it, and by the same URN."""
+"""The resources that were created for a cluster's program: one entry each, with the same URN as in Pulumi's state."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class StateError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A resource that was made; what it holds may be secret."""
+    """A created resource. It may contain secrets."""
 
     urn: str
     id: str
-    """Empty: it was begun, and nobody wrote down what came of it."""
+    """The id; empty if the creation was started but its result is unknown."""
     inputs: Values
-    """What it was made of, by wire name."""
+    """Its inputs, by their names on the wire."""
     outputs: Values
     """Inputs and what was computed, as far as its type keeps them."""
     dependencies: tuple[str, ...] = ()
-    """The URNs of what must not go before it."""
+    """The URNs of resources that must not be deleted before it."""
     unfinished: str = ""
     """Why it is not finished; empty: it is."""
     order: int = 0
-    """Its place in the program: what goes goes in reverse."""
+    """Its position in the program: deletions are in reverse order."""
 
     def packed(self) -> str:
         """As the value of a Secret's key, base64."""

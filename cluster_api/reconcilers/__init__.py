@@ -1,1 +1,1 @@
-"""What is done about each kind of object: look, decide, begin, and say what is so."""
+"""The reconcilers, one per kind of object: each reads the object, starts the needed steps and writes its status."""

@@ -1,4 +1,4 @@
-"""What all reconcilers do: read anew, keep still while paused, say what is so."""
+"""Base class of reconcilers: reads the object, does nothing while it is paused, and writes its status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.stacks.problems import SettingsError
 
 _OFTEN = 3
-"""What failed so many times is called failed; it is tried again all the same."""
+"""A step that failed this often is reported as failed; it is retried nevertheless."""
 SOON, LATER = 2.0, 20.0
 """Seconds until the next look where nothing else brings it on: while something is under way, and at rest."""
 
@@ -38,7 +38,7 @@ class Hub:
 
 @dataclass(kw_only=True)
 class Said:
-    """What is to be written to an object."""
+    """The changes to write to an object."""
 
     main: str = conditions.READY
     """The condition that Cluster API mirrors."""
@@ -155,7 +155,7 @@ class Reconciler(ABC):
         return machine
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
-        """Which resources, by name, are made for an object."""
+        """Selects, by name, the resources that belong to an object."""
         return lambda name: False
 
     def _steps(self, item: Object, work: Work) -> Callable[[str], bool]:
@@ -189,7 +189,7 @@ class Reconciler(ABC):
         work.engine.published = found
 
     async def _write(self, item: Object, said: Said) -> None:
-        """Write what is new; nothing where nothing is."""
+        """Writes only the changed fields; nothing if none changed."""
         metadata, api = item["metadata"], self._hub.api
         place = (self.resource, metadata["namespace"], metadata["name"])
         spec = {key: value for key, value in said.spec.items() if (item.get("spec") or {}).get(key) != value}

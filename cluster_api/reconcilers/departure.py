@@ -21,13 +21,13 @@ _LEFT = "its machine left the control plane"
 
 
 def has_left(state: State, node: Node) -> bool:
-    """Whether nothing is left to do before what was made of a machine is taken away."""
+    """Whether a machine has left the cluster, so that its resources can be deleted."""
     entry = _installation(state, node)
     return entry is None or not entry.id or entry.unfinished == _LEFT or state.named(FORMED) is None
 
 
 def begin(work: Work, state: State, node: Node, settings: Settings) -> None:
-    """Begin with it, or let it go on."""
+    """Starts the departure, or does nothing if it is running."""
     entry, formed = _installation(state, node), state.named(FORMED)
     assert entry is not None and formed is not None, "it has not left"
 

@@ -1,4 +1,4 @@
-"""MetalIpiCluster: the cluster's keys, and all that is looked at before anything is claimed."""
+"""MetalIpiCluster: the cluster's keys, and the checks before any server is claimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the node of a machine is there, and if it is not, what its server says."""
+"""Checks whether the node of a machine has joined; if it is missing, asks the server's BMC."""
 
 from __future__ import annotations
 

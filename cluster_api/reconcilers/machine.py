@@ -21,7 +21,7 @@ from metal_ipi.stacks.platforms.listed.settings import Server
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which server a machine takes; none: why."""
+    """The server for a machine, or the reason why there is none."""
 
     server: str = ""
     reason: str = ""
@@ -200,7 +200,7 @@ class MachineReconciler(Reconciler):
 
 
 async def _has_begun_to_go(work: Work, node: Node) -> bool:
-    """Whether it was let go before, or is part of nothing yet."""
+    """Whether its removal has begun, or it is not completely installed."""
     state = await work.engine.state()
     there = {name_of(urn) for urn in state.entries}
     going = any(is_of(node, name) for name in work.engine.going())
@@ -222,7 +222,7 @@ def _addresses(node: Node, server: Server) -> list[dict[str, Any]]:
 
 
 def _before(plan: Plan, steps: Sequence[Step]) -> list[str]:
-    """What others have to do first, by name."""
+    """The names of other steps that must be done first."""
     own = {step.urn for step in steps}
     needed = {urn for step in steps for urn in step.dependencies} - own
     return sorted(plan.steps[urn].name for urn in needed if urn in plan.steps and plan.steps[urn].action != "keep")

@@ -1,4 +1,4 @@
-"""Whether etcd goes on without a control plane machine: asked before one is taken away, or power-cycled."""
+"""Checks that etcd survives without a control plane machine, before one is removed or power-cycled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sushy-tools' Redfish application, one of its own per BMC.
+"""sushy-tools' Redfish application; each BMC has its own instance.
 
 Its module has the application, with everything that belongs to it, in a global variable, so each BMC has an instance of
 the module. What it shows beside its system (chassis, drives) comes from its configuration.

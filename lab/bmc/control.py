@@ -1,4 +1,4 @@
-"""The lab's own door to a rack: a socket in the state directory, one JSON document in and one out.
+"""The lab's control socket for a rack, in the state directory: one JSON document in, one out.
 
     {"do": "servers"}                                          power, boots and faults of every server
     {"do": "power", "server": NAME, "to": TO, "seconds": N}    off, on, cycle, shutdown, loss (N seconds), bmc-reboot

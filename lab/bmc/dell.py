@@ -1,4 +1,4 @@
-"""What iDRACs have of their own, and Ironic's driver idrac uses: a boot from the virtual drive (sushy/oem/dell).
+"""The Dell extension of iDRACs that Ironic's driver idrac uses: boot from the virtual drive (sushy/oem/dell).
 
 Redfish's own override means the drive in the server there, says that driver (ironic/drivers/modules/drac/boot.py).
 """

@@ -1,4 +1,4 @@
-"""What a BMC answers: JSON documents, collections, errors (DSP0266)."""
+"""Builds a BMC's answers: JSON documents, collections, errors (DSP0266)."""
 
 from __future__ import annotations
 

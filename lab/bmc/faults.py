@@ -1,4 +1,4 @@
-"""Misbehaviour of a BMC, by request.
+"""Faults of a BMC that tests and users can switch on.
 
 On its wire, until cleared:
     away               is not there: connections are ended at once

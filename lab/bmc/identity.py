@@ -1,4 +1,4 @@
-"""Who the servers of a rack are: made at the lab's first start, the same ever after."""
+"""The identities of a rack's servers: created at the lab's first start, and never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a BMC tells of its server beside what sushy-tools shows: further resources, and members of those that it has.
+"""Additions to sushy-tools' Redfish resources: further resources, and further properties of existing ones.
 
 Names are those of DMTF's schemas (DSP8010): Memory, TrustedModules, NetworkAdapter, NetworkDeviceFunction, Port,
 PowerSupply, Drive. Serial numbers, MAC addresses, order and kind of disks are those of the machine in the server's

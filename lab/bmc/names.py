@@ -1,4 +1,4 @@
-"""What can be asked of a rack, by name; it imports nothing, for the command line reads it at each start."""
+"""The names of a rack's requests. Imports nothing, because the command line imports it at each start."""
 
 POWERS = ("off", "on", "cycle", "shutdown", "loss", "bmc-reboot")
 LOSS_SECONDS = 5.0

@@ -1,4 +1,4 @@
-"""A BMC's Redfish service: sushy-tools' application, and around it what real BMCs say beside it.
+"""A BMC's Redfish service: sushy-tools' application, with additions that real BMCs have.
 
 That is: logins, boot source overrides for one boot (sushy-tools sets them for ever), BootProgress, serial numbers,
 entity tags, memory, the manager's clock and its reset; volumes (`storage`), firmware and tasks (`updates`). Property

@@ -1,4 +1,4 @@
-"""What a BMC tells of its server's parts, whatever the machine in its place has."""
+"""The parts that a BMC reports for its server. They are made up, and differ from those of the emulated machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A BMC's UpdateService, and the tasks by which it tells how far something is (DSP0266, long-running operations)."""
+"""A BMC's UpdateService, and the tasks that show the progress of operations (DSP0266, long-running operations)."""
 
 from __future__ import annotations
 

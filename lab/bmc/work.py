@@ -1,4 +1,4 @@
-"""What a BMC does to its server in the background: volumes of its drives, and firmware. Redfish calls it tasks.
+"""A BMC's operations in the background (Redfish tasks): changes of volumes and firmware.
 
 A job waits for a restart of the server, where the firmware has to do it, or is done after some seconds. It survives a
 restart of the BMC.

@@ -1,4 +1,4 @@
-"""A release as a registry has it: images that are named by digest, in the files that docker-registry keeps them in.
+"""The images of a release, named by digest, in the file layout of docker-registry.
 
 They are made once per user, of what the lab has of the release (lab/openshift/real/release.py). An image of which it
 has nothing holds its own name. The files are those of distribution 2 (registry/storage/paths.go); an image without a

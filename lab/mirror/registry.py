@@ -1,4 +1,4 @@
-"""docker-registry, and what it is told."""
+"""docker-registry, and its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a facility's router has to know and what it sees: plain data between the Metal API and the router.
+"""Configuration and status of the facility's router: plain data between the Metal API and the router.
 
 RouterError     it refused what it was told, or does not answer
 """

@@ -1,4 +1,4 @@
-"""Talking to BIRD over its control socket.
+"""A client for BIRD's control socket.
 
 A command is answered by lines with a code of four digits and a hyphen, the last one with a space instead; a line that
 begins with a space has the code of the line above.

@@ -1,4 +1,4 @@
-"""Run a command inside the lab: in its network and mounts, in a pid namespace of its own, tied to our life.
+"""Runs a command inside the lab: in its network and mounts, and in its own pid namespace, which ends with this process.
 
 The process that the caller sees (A) joins the lab's namespaces and forks B, the first one inside the lab's pid
 namespace; B makes a pid namespace for the command and forks its init, C; C forks the command. Should any of A, B, C be

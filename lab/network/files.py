@@ -1,4 +1,4 @@
-"""The boot file server: what machines and installers fetch, by http (firmware) and https (everybody else)."""
+"""The boot file server, for machines and installers: http for firmware, https for all others."""
 
 from __future__ import annotations
 

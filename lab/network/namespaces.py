@@ -1,4 +1,4 @@
-"""The few system calls that the sandbox is made of. Python has setns and unshare only from 3.12 on."""
+"""The system calls for namespaces. Python has setns and unshare only from 3.12 on."""
 
 from __future__ import annotations
 

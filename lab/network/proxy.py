@@ -1,4 +1,4 @@
-"""The facility's forward proxy: tinyproxy, by which machines reach what is outside where their cluster is told so."""
+"""The facility's forward proxy (tinyproxy), for machines whose cluster is configured to use it."""
 
 from __future__ import annotations
 

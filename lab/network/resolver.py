@@ -1,4 +1,4 @@
-"""How names are looked up inside the lab: by the lab's DNS, by nothing else."""
+"""Name resolution inside the lab: only by the lab's DNS."""
 
 from __future__ import annotations
 

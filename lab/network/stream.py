@@ -1,4 +1,4 @@
-"""What there is to boot: the stream metadata document and the files that it names, under the boot server's root."""
+"""Publishes what machines boot: the stream metadata and its files, in the boot server's root directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SSH keys of the upload server: its own, and the one that may log in."""
+"""The SSH keys of the upload server: its host key, and the key of its user."""
 
 from __future__ import annotations
 

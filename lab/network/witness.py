@@ -1,4 +1,4 @@
-"""Writes down what is asked of the world outside: names that are looked up, packets that leave the site.
+"""Records requests to the outside world: looked-up names, and packets that leave the site.
 
 Run by the supervisor of a lab that is disconnected as `python -m lab.network.witness --state DIR`. There the way out
 leads to a device behind which nobody is, as behind a firewall that says nothing. Names are those of queries over UDP;

@@ -1,4 +1,4 @@
-"""Stands in for what operators do when they run, as far as an installation waits for it.
+"""A stand-in for running operators: writes the status that an installation waits for.
 
 Each object is told what its operator's own source tells of one that is well, or why it is not. Nothing else happens: no
 disk is taken, no network changed, no node restarted, no registry run.

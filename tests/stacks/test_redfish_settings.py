@@ -107,7 +107,7 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__bmc__ca": "no pem"}, "bmc.ca", "it holds no certificate", "BEGIN CERTIFICATE"),
     ({"platform__bmc__fingerprint": "AA:BB"}, "bmc.fingerprint", "it is not 'sha256:' and 64", "openssl s_client"),
     ({"platform__bmc__bootMethod": "tftp"}, "bmc.bootMethod", "it should be 'pxe'", "pxe: the firmware boots"),
-    ({"platform__bmc__bootMode": "legacy"}, "bmc.bootMode", "it should be 'bios' or 'uefi'", "as the server is set"),
+    ({"platform__bmc__bootMode": "legacy"}, "bmc.bootMode", "it should be 'bios' or 'uefi'", "it is not changed"),
     ({"platform__bmc__bootImage": "nfs://x"}, "bmc.bootImage", "it is no http(s) URL", "fetches it"),
     ({"platform__gateway": "x"}, "gateway", "it is no IPv4 address", "give one address"),
     ({"platform__prefix": 32}, "prefix", "less than or equal to 31", "the prefix length"),

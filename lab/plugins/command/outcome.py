@@ -1,4 +1,4 @@
-"""What a run leaves behind, and how its output reaches the engine while it runs."""
+"""The result of a command, and its output, which is passed to the engine while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Terraform bridge does around every resource: names, defaults, comparison of state and inputs, previews."""
+"""The behaviour that the Terraform bridge adds to all resources: names, defaults, comparisons, previews."""
 
 from __future__ import annotations
 

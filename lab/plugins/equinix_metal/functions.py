@@ -1,4 +1,4 @@
-"""The functions of the plug-in, Terraform's data sources: what is there, without making or keeping anything.
+"""The functions of the plug-in (Terraform's data sources), which only read.
 
 These are the three that the program calls; the official plug-in has more.
 """

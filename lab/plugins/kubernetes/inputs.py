@@ -1,4 +1,4 @@
-"""What the resource types and the provider's configuration take."""
+"""The inputs of the resource types and of the provider's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an object is waited for: `pulumi.com/waitFor`, or what its kind has by itself."""
+"""What to wait for after an object is applied: its annotation `pulumi.com/waitFor`, or the default of its kind."""
 
 from __future__ import annotations
 
