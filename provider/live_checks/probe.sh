@@ -7,7 +7,7 @@ set -uo pipefail
 state=/run/metal-ipi
 writing_seconds=10
 
-first() { [[ $(</dev/stdin) =~ $1 ]] && printf %s "${BASH_REMATCH[1]}"; } # pattern; the first group of its first match
+first() { [[ $(cat) =~ $1 ]] && printf %s "${BASH_REMATCH[1]}"; } # pattern; the first group of its first match
 
 memory() { sed -nE 's/^MemTotal: +([0-9]+) kB$/\1/p' /proc/meminfo 2>/dev/null; } # KiB
 processors() { grep -c '^processor' /proc/cpuinfo 2>/dev/null; }
@@ -20,7 +20,7 @@ clock() { LC_ALL=C chronyc -c tracking 2>/dev/null; }
 # where processors are slow: so there are fewer writes there.
 latencies() { # disk size
     local count=100 from number end=$((SECONDS + writing_seconds))
-    from=$(($2 / 4096 - count))
+    from=$((${2:-0} / 4096 - count)) # without a size dd fails, and jq says so
     dd if="$1" of="$state/blocks" bs=4096 skip="$from" count="$count" status=none || return
     for ((number = 0; number < count && (number == 0 || SECONDS < end); number++)); do
         LC_ALL=C dd if="$state/blocks" of="$1" bs=4096 skip="$number" seek=$((from + number)) count=1 conv=notrunc \

@@ -51,7 +51,11 @@ class _Hosts:
         self.order.append(f"probe {node.name}")
         if self.raises.get(node.name):
             raise self.raises[node.name].pop(0)
-        told = {**json.loads(GOOD.model_dump_json(by_alias=True)), **self.wrong.get(node.name, {}), **self.once.pop(node.name, {})}
+        told = {
+            **json.loads(GOOD.model_dump_json(by_alias=True)),
+            **self.wrong.get(node.name, {}),
+            **self.once.pop(node.name, {}),
+        }
         return json.dumps(told)
 
 
