@@ -27,6 +27,9 @@ DEPLOY_STEPS = {"raid": ("delete_configuration", "apply_configuration"), "firmwa
 """Deploy steps that a BMC executes itself, by interface (ironic/drivers/modules/redfish/{raid,firmware}.py, 39.0).
 Ironic silently skips unknown steps, because they might belong to a ramdisk (`skip_missing` in do_node_deploy of
 ironic/conductor/deployments.py). Firmware settings restart the server into a ramdisk: here they are clean steps."""
+CREATES_RAID = ("raid", "create_configuration")
+"""The clean step that makes what the node's `target_raid_config` says, and fails where that is empty. Nothing here sets
+it: the deploy step `apply_configuration` is given its volumes (ironic/drivers/base.py and modules/redfish/raid.py)."""
 WIPING = frozenset({"raid", "deploy"})
 """Interfaces whose steps delete data on disks."""
 _OF_ENROLLED = ("address", "username", "password")
@@ -51,6 +54,11 @@ class CleanStep(Inputs):
     """Its name, e.g. `apply_configuration`."""
     args: Annotated[str, AfterValidator(_is_object)] = "{}"
     """Its arguments, a JSON object."""
+
+    @classmethod
+    def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
+        if (given.get("interface"), given.get("step")) == CREATES_RAID:
+            yield ("step",), "makes volumes of a target_raid_config, which nothing here sets: use a deploy step of raid"
 
     def to_ironic(self) -> dict[str, Any]:
         """The step in the format of Ironic's API."""

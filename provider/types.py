@@ -7,7 +7,7 @@ which arguments may be outputs of other resources.
 
 from metal_ipi.provider.alike import alike
 from metal_ipi.provider.given import Secret
-from metal_ipi.provider.ironic_settings import DEPLOY_STEPS
+from metal_ipi.provider.ironic_settings import CREATES_RAID, DEPLOY_STEPS
 from metal_ipi.provider.ironic_settings import NOT_OF_IPMI as STEPS_NOT_OF_IPMI
 from metal_ipi.provider.ironic_settings import WIPING as WIPING_STEPS
 from metal_ipi.provider.live_iso import PLAIN_ARGUMENT as LIVE_ISO_ARGUMENT
@@ -69,6 +69,7 @@ from metal_ipi.provider.sizes import LOCAL_VM_MIB
 __all__ = [
     "ANY",
     "BEING_INSTALLED",
+    "CREATES_RAID",
     "CUSTOM_IPXE",
     "DEPLOY_STEPS",
     "IGNITION_FILE",

@@ -153,7 +153,14 @@ class Cluster:
             self._count += 1
             own = self._directory / f"server-{self._count}"
             pairs = shown or (hello.certificate, *hello.named)
-            member = Member(own, self._address, serve=self._server, hello=hello, certificates=pairs)
+            services = (self._installed or hello).service_network
+            member = Member(
+                own,
+                self._address,
+                serve=lambda place: self._server(place, services),
+                hello=hello,
+                certificates=pairs,
+            )
             self._members.append(member)
         ready = False
         try:
@@ -194,11 +201,11 @@ class Cluster:
             self._etcd = Etcd(self._directory, self._programs.etcd)
             self._etcd.process.start()
 
-    def _server(self, place: Place) -> ApiServer | SmallServer:
+    def _server(self, place: Place, services: Sequence[str]) -> ApiServer | SmallServer:
         if self._programs is None:
             return SmallServer(place, self._directory / OBJECTS, self._stand_in)
         assert self._etcd is not None, "it was begun"
-        return ApiServer(place, self._etcd, self._programs.apiserver)
+        return ApiServer(place, self._etcd, self._programs.apiserver, services)
 
     async def _end(self) -> None:
         etcd, tending, operators = self._etcd, self._tending, self._operators

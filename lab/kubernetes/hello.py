@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,7 +44,12 @@ class Operated:
     kubelets: Pair
     """Who signs the certificates of its nodes."""
     facts: Mapping[str, Any]
-    """`domain`, `clusterID`, `release`, `controlPlaneReplicas`; empty where they were told before."""
+    """`domain`, `clusterID`, `release`, `controlPlaneReplicas`, `serviceNetwork`; empty where they were told before."""
+
+    @property
+    def service_network(self) -> tuple[str, ...]:
+        """The networks of Services. Raises LabError."""
+        return _networks(self.facts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +66,8 @@ class Hello:
     """The API server's."""
     named: tuple[Pair, ...] = ()
     """Further ones, which are shown to who asks for their names."""
+    services: tuple[str, ...] = ()
+    """The networks of Services; empty where `operated` has them."""
     operated: Operated | None = None
     """None for a cluster whose machines keep it true by themselves."""
     text: str = field(default="", repr=False)
@@ -80,9 +88,15 @@ class Hello:
             controller=Pair.of(told.get("controller")),
             certificate=Pair.of(told.get("certificate")),
             named=tuple(Pair.of(each) for each in cast("list[object]", told.get("named") or ())),
+            services=() if operated else _networks(told),
             operated=operated,
             text=line.decode(),
         )
+
+    @property
+    def service_network(self) -> tuple[str, ...]:
+        """The networks of Services, one or one of each family. Raises LabError."""
+        return self.operated.service_network if self.operated else self.services
 
     @property
     def cluster(self) -> str:
@@ -126,6 +140,18 @@ def data_of(told: Mapping[str, Any], name: str) -> bytes:
         return base64.b64decode(str(told.get(name) or ""), validate=True)
     except ValueError:
         raise LabError(f"{name} is not base64") from None
+
+
+def _networks(told: Mapping[str, Any]) -> tuple[str, ...]:
+    try:
+        networks = tuple(
+            str(ipaddress.ip_network(each)) for each in cast("list[str]", told.get("serviceNetwork") or ())
+        )
+    except ValueError as error:
+        raise LabError(f"serviceNetwork: {error}") from None
+    if not networks:
+        raise LabError("serviceNetwork is missing: the machine is of an older lab; take the cluster down")
+    return networks
 
 
 def _object(told: object) -> dict[str, Any]:

@@ -8,6 +8,7 @@ them (openshift/cluster-kube-apiserver-operator, certrotationcontroller). What c
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -28,8 +29,6 @@ from lab.layout import write_private
 
 _LIFETIME = datetime.timedelta(days=30)
 _MASTER = "node-role.kubernetes.io/master"
-_SERVICE = "172.30.0.1"
-"""The first address of the installer's default service network: the API's own service."""
 
 
 def of_node(hello: NodeHello, operated: Operated) -> bool:
@@ -72,11 +71,13 @@ def is_master(access: Access, name: str) -> bool:
 def certificates(operated: Operated) -> tuple[Pair, ...]:
     """The certificates of one API server of the control plane; the first one is shown to who asks for no name."""
     domain, service = operated.facts["domain"], "kubernetes.default.svc"
+    # The API's own Service has the first address of each network.
+    addresses = [str(ipaddress.ip_network(each)[1]) for each in operated.service_network]
     wanted = (
         ("lb", f"api.{domain}", [f"api.{domain}"]),
         ("lb", f"api-int.{domain}", [f"api-int.{domain}"]),
         ("localhost", "localhost", ["localhost", "127.0.0.1"]),
-        ("service-network", service, ["kubernetes", "kubernetes.default", service, _SERVICE]),
+        ("service-network", service, ["kubernetes", "kubernetes.default", service, *addresses]),
     )
     return tuple(_issue(operated.signers[signer], subject, names) for signer, subject, names in wanted)
 

@@ -45,6 +45,11 @@ class Meeting:
         self._known: dict[str, rules.Asked] = {}
         self._verdicts: dict[str, asyncio.Future[str]] = {}
         """By host name, the decision about a held machine: `go`, or why nothing is installed."""
+        self._told: dict[str, facts.Facts] = {}
+        """What machines told while another one could not be asked. They are not asked again: where processors are slow
+        that takes minutes, and then the other one does not answer either."""
+        self._asked: set[str] = set()
+        """The machines that were asked then: each told of the way to others of them."""
         self._newest = 0.0
         self._checking: asyncio.Task[None] | None = None
         self._warnings = ""
@@ -111,13 +116,21 @@ class Meeting:
                 await backoff.clock.sleep(self._look)
 
     async def _check_all(self, jobs: Mapping[str, Job]) -> None:
-        answers = await asyncio.gather(*(self._ask(job, jobs) for job in jobs.values()))
-        told = dict(zip(jobs, answers, strict=True))
+        if jobs.keys() != self._asked:
+            self._told, self._asked = {}, set(jobs)
+        asked = [job for name, job in jobs.items() if name not in self._told]
+        answers = await asyncio.gather(*(self._ask(job, jobs) for job in asked))
+        told = {**self._told, **dict(zip((job.hostname for job in asked), answers, strict=True))}
         away = {name: each for name, each in told.items() if isinstance(each, NotYet | WrongHostKey)}
         for name, why in away.items():  # the others stay held
             self._end(name, why)
-        if not away:
-            self._judge(jobs, {name: each for name, each in told.items() if isinstance(each, facts.Facts | str)})
+        known = {name: each for name, each in told.items() if isinstance(each, facts.Facts)}
+        if away:
+            # Where packets were lost, the machine that they were for may be one that was away.
+            self._told = {name: each for name, each in known.items() if each.reached_all}
+        else:
+            self._told = {}
+            self._judge(jobs, {**known, **{name: each for name, each in told.items() if isinstance(each, str)}})
 
     async def _gathered(self) -> None:
         while True:

@@ -77,6 +77,11 @@ class Facts(_Answer):
     uncertain: float = 0.0
     """The uncertainty of `ahead`, in seconds."""
 
+    @property
+    def reached_all(self) -> bool:
+        """Whether no packet to another machine was lost."""
+        return all(way.whole and way.lost == 0 for way in (self.peers or {}).values())
+
 
 def parse(text: str, *, ahead: float, uncertain: float) -> Facts:
     """Parse the probe's output. Raises ValueError."""

@@ -76,9 +76,16 @@ def is_public_key(text: str) -> bool:
 
 def _ipv4(value: str) -> str:
     try:
-        ipaddress.IPv4Address(value)
+        address = ipaddress.ip_address(value)
     except ValueError:
-        raise wrong("it is no IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10") from None
+        address = None
+    if isinstance(address, ipaddress.IPv6Address):
+        raise wrong(
+            "it is an IPv6 address, and an IPv4 address is wanted: clusters of IPv6 alone are not supported",
+            "give the IPv4 address; machines have IPv6 addresses besides with platform.ipv6",
+        )
+    if address is None:
+        raise wrong("it is no IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10")
     return value
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,16 +101,75 @@ def test_one_that_failed_before_holds_the_others_back_unless_that_is_overridden(
     assert found.level == "warning" and found.what.endswith("(overridden: it comes next week)")
 
 
-def test_a_peer_that_does_not_answer_at_all_is_told_by_the_probe() -> None:
-    stand_ins = r"""
-ip() { [ "$3" = get ] && echo '[{"dev": "e0"}]' || echo '[{"mtu": 1500}]'; }
-ping() {
-    echo "5 packets transmitted, 0 received, 100% packet loss, time 4090ms"
-    return 1
+_STAND_INS = r"""
+ip() {
+    case $* in
+    *'route get'*) echo '[{"dst": "192.0.2.1", "dev": "e0", "uid": 0}]' ;;
+    *link*) echo '[{"ifname":"e0","mtu":1500,"operstate":"UP"}]' ;;
+    *) echo '[{"dst":"default","gateway":"192.0.2.254","dev":"e0"}]' ;;
+    esac
 }
+ping() {
+    case $* in
+    *192.0.2.1) printf '%s\n' '' '5 packets transmitted, 5 received, 0% packet loss, time 804ms' \
+        'rtt min/avg/max/mdev = 0.031/0.045/0.058/0.009 ms' ;;
+    *) echo '5 packets transmitted, 0 received, 100% packet loss, time 4090ms'; return 1 ;;
+    esac
+}
+lsblk() {
+    printf '{"blockdevices":[{"path":"%s","size":819200,"children":[\n {"path":"/dev/sda1","size":1}]}]}' "${@: -1}"
+}
+getent() {
+    case $* in
+    *api.lab.test) printf '192.0.2.9  STREAM api.lab.test\n192.0.2.9  DGRAM\n192.0.2.8  STREAM\n' ;;
+    'hosts 192.0.2.7') echo '192.0.2.7       node.lab.test alias' ;;
+    *) return 2 ;;
+    esac
+}
+curl() {
+    case $* in
+    *good:5000*) printf 401 ;;
+    *) echo 'curl: (7) Failed to connect' >&2; printf 000; return 7 ;;
+    esac
+}
+chronyc() { echo 'C0000201,192.0.2.1,2,1,0,0,0,0,0,0,0,0,64.0,Normal'; }
+jq() { echo jq >>"$state/started"; command jq "$@"; }
 """
-    functions, _, _ = facts.PROBE.read_text().partition("\nexec 8>")
-    script = f"{functions}\n{stand_ins}\nPEERS='192.0.2.1 192.0.2.2'; peers"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    lost = {"mtu": 1500, "whole": False, "lost": 100, "ms": None}
-    assert json.loads(done.stdout) == {"192.0.2.1": lost, "192.0.2.2": lost}
+
+
+@pytest.mark.programs
+@pytest.mark.parametrize(("seconds", "writes"), [(60, 100), (0, 1)])
+def test_the_probe_tells_all_with_one_jq_and_leaves_the_disk_as_it_was(
+    tmp_path: Path, seconds: int, writes: int
+) -> None:
+    disk, before = tmp_path / "sda", os.urandom(819200)
+    disk.write_bytes(before)
+    (tmp_path / "install.json").write_text(json.dumps({"state": "held", "device": str(disk), "stable": "x"}))
+    given = {
+        "NAMES": "api.lab.test none.lab.test",
+        "REGISTRIES": "good:5000 bad:5000",
+        "PEERS": "192.0.2.1 192.0.2.2",
+        "ADDRESS": "192.0.2.7",
+        "AUTHORITIES": "",
+    }
+    script = facts.PROBE.read_text()
+    for was, becomes in (("state=/run/metal-ipi\n", f"state={tmp_path}\n"), ("=10\n", f"={seconds}\n{_STAND_INS}")):
+        assert script.count(was) == 1, was
+        script = script.replace(was, becomes)
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, env={"PATH": os.environ["PATH"], **given}
+    )
+    found = facts.parse(done.stdout, ahead=0, uncertain=0)
+    assert len(found.disk.latencies) == writes and 0 < found.disk.slowest < 10_000
+    assert (found.disk.path, found.disk.size) == (str(disk), 819200)
+    assert disk.read_bytes() == before
+    assert (tmp_path / "started").read_text().count("jq") == 1, "it takes seconds to start where processors are slow"
+    assert found.clock == facts.Clock(synchronised=True, source="192.0.2.1")
+    assert found.routes == ("192.0.2.254",) and found.reverse == ("node.lab.test",)
+    assert found.names == {"api.lab.test": ("192.0.2.8", "192.0.2.9"), "none.lab.test": ()}
+    assert found.registries == {"good:5000": "401", "bad:5000": "curl: (7) Failed to connect"}
+    assert found.peers == {
+        "192.0.2.1": facts.Peer(mtu=1500, whole=True, lost=0, ms=0.045),
+        "192.0.2.2": facts.Peer(mtu=1500, whole=False, lost=100, ms=None),
+    }
+    assert found.memory_mib and found.processors and found.hostname

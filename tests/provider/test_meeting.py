@@ -28,6 +28,8 @@ class _Hosts:
 
     def __init__(self) -> None:
         self.wrong: dict[str, dict[str, Any]] = {}
+        self.once: dict[str, dict[str, Any]] = {}
+        """The same, of its first answer."""
         self.raises: dict[str, list[Exception]] = {}
         """What its next probes end with."""
         self.probes: list[str] = []
@@ -49,7 +51,11 @@ class _Hosts:
         self.order.append(f"probe {node.name}")
         if self.raises.get(node.name):
             raise self.raises[node.name].pop(0)
-        told = {**json.loads(GOOD.model_dump_json(by_alias=True)), **self.wrong.get(node.name, {})}
+        told = {
+            **json.loads(GOOD.model_dump_json(by_alias=True)),
+            **self.wrong.get(node.name, {}),
+            **self.once.pop(node.name, {}),
+        }
         return json.dumps(told)
 
 
@@ -127,7 +133,15 @@ async def test_an_overridden_error_is_told_once_with_its_reason(hosts: _Hosts) -
 async def test_one_that_cannot_be_asked_now_is_waited_for(hosts: _Hosts) -> None:
     hosts.raises["cp-2"] = [NotYet("no answer")]
     assert await _all(hosts, []) == ["installed"] * 3
-    assert hosts.probes.count("cp-2") == 2
+    assert sorted(hosts.probes) == ["cp-0", "cp-1", "cp-2", "cp-2"], "the others have told already"
+
+
+async def test_who_lost_packets_to_one_that_was_away_is_asked_again(hosts: _Hosts) -> None:
+    hosts.raises["cp-2"] = [NotYet("no answer")]
+    lossy = {"192.0.2.1": {"mtu": 1500, "whole": False, "lost": 100, "ms": None}}
+    hosts.once["cp-0"] = {"peers": {**json.loads(GOOD.model_dump_json(by_alias=True))["peers"], **lossy}}
+    assert await _all(hosts, []) == ["installed"] * 3
+    assert sorted(hosts.probes) == ["cp-0", "cp-0", "cp-1", "cp-2", "cp-2"]
 
 
 async def test_one_that_does_not_tell_holds_all_back(hosts: _Hosts) -> None:

@@ -116,6 +116,8 @@ def test_all_servers_are_claimed_and_one_is_lent_before_it_is_a_worker() -> None
         ({"platform__servers__2__cleanSteps": [_BIOS]}, "platform.servers[2]", "cleanSteps are of servers that are"),
         ({"platform__servers__1__cleanSteps": [{"interface": "bios", "step": "Apply!"}]},
          "platform.servers[1].cleanSteps[0].step", "it is no name of a step"),
+        ({"platform__cleanSteps": [{**_RAID, "step": "create_configuration"}]}, "platform.cleanSteps[0].step",
+         "the node's target_raid_config, which nothing here sets"),
         ({"platform__servers__1__driver": "ipmi"}, "platform.servers[1].bmc.address", "does not go by that"),
         ({"platform__servers__1__bmc__address": "ipmi://10.0.0.11"}, "platform.servers[1].bmc.address", "go by that"),
         ({"platform__servers__1__bmc__address": "ipmi://h/x"}, "platform.servers[1].bmc.address", "no ipmi URL"),

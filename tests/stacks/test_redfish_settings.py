@@ -109,6 +109,8 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"platform__bmc__bootMethod": "tftp"}, "bmc.bootMethod", "it should be 'pxe'", "pxe: the firmware boots"),
     ({"platform__bmc__bootMode": "legacy"}, "bmc.bootMode", "it should be 'bios' or 'uefi'", "it is not changed"),
     ({"platform__bmc__bootImage": "nfs://x"}, "bmc.bootImage", "it is no http(s) URL", "fetches it"),
+    ({"platform__servers__0__address": "2001:db8::11"}, "servers[0].address", "clusters of IPv6 alone are not",
+     "with platform.ipv6"),
     ({"platform__gateway": "x"}, "gateway", "it is no IPv4 address", "give one address"),
     ({"platform__prefix": 32}, "prefix", "less than or equal to 31", "the prefix length"),
     ({"platform__nameservers": ["ns1"]}, "nameservers[0]", "it is no IPv4 address", "give one address"),

@@ -33,17 +33,20 @@ const (
 
 // Facts is what a node knows about its cluster, the content of cluster.json.
 type Facts struct {
-	Name         string  `json:"name"`
-	ID           string  `json:"clusterID"`
-	BaseDomain   string  `json:"baseDomain"`
-	ControlPlane int     `json:"controlPlaneReplicas"`
-	Schedulable  bool    `json:"mastersSchedulable"`
-	SSHKey       string  `json:"sshKey,omitempty"`
-	Release      string  `json:"release"`
-	Kubernetes   *Native `json:"kubernetes,omitempty"` // nil: it was made outside of a lab
-	InPlace      bool    `json:"bootstrapInPlace,omitempty"`
-	DualStack    bool    `json:"dualStack,omitempty"` // nodes have addresses of both families
+	Name         string   `json:"name"`
+	ID           string   `json:"clusterID"`
+	BaseDomain   string   `json:"baseDomain"`
+	ControlPlane int      `json:"controlPlaneReplicas"`
+	Schedulable  bool     `json:"mastersSchedulable"`
+	SSHKey       string   `json:"sshKey,omitempty"`
+	Release      string   `json:"release"`
+	Kubernetes   *Native  `json:"kubernetes,omitempty"` // nil: it was made outside of a lab
+	InPlace      bool     `json:"bootstrapInPlace,omitempty"`
+	Services     []string `json:"serviceNetwork"` // one network, or one of each family
 }
+
+// DualStack says whether nodes have addresses of both families.
+func (f Facts) DualStack() bool { return len(f.Services) == 2 }
 
 // Native is the lab's service that runs a machine's API server for it.
 type Native struct {

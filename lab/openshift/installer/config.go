@@ -39,6 +39,14 @@ type installConfig struct {
 	FeatureSet string `yaml:"featureSet"`
 }
 
+// services is the networks of services; not given, the one that the real installer takes.
+func (c installConfig) services() []string {
+	if len(c.Networking.ServiceNetwork) == 0 {
+		return []string{"172.30.0.0/16"}
+	}
+	return c.Networking.ServiceNetwork
+}
+
 type pool struct {
 	Replicas *int `yaml:"replicas"`
 }

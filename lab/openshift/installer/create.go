@@ -142,7 +142,7 @@ func create(directory string, inPlace bool) error {
 func newBundle(config installConfig, inPlace bool) (cluster.Bundle, error) {
 	facts := cluster.Facts{
 		Name: config.Metadata.Name, ID: cluster.UUID(), BaseDomain: strings.TrimSuffix(config.BaseDomain, "."),
-		ControlPlane: config.ControlPlane.count(), Schedulable: config.schedulable(), DualStack: len(config.Networking.ServiceNetwork) == 2,
+		ControlPlane: config.ControlPlane.count(), Schedulable: config.schedulable(), Services: config.services(),
 		SSHKey: strings.TrimSpace(config.SSHKey), Release: Version, InPlace: inPlace,
 	}
 	short := cluster.ShortLived

@@ -52,11 +52,12 @@ type assetsHello struct {
 
 // releaseFacts is what the stand-in for OpenShift's operators has to know of a cluster.
 type releaseFacts struct {
-	Domain       string `json:"domain"`
-	ClusterID    string `json:"clusterID"`
-	Release      string `json:"release"`
-	ControlPlane int    `json:"controlPlaneReplicas"`
-	Schedulable  bool   `json:"mastersSchedulable"`
+	Domain       string   `json:"domain"`
+	ClusterID    string   `json:"clusterID"`
+	Release      string   `json:"release"`
+	ControlPlane int      `json:"controlPlaneReplicas"`
+	Schedulable  bool     `json:"mastersSchedulable"`
+	Services     []string `json:"serviceNetwork"`
 }
 
 // assets is the real installer's files on a machine.
@@ -131,6 +132,9 @@ func readFacts(directory, release string) (*releaseFacts, error) {
 		ControlPlane struct {
 			Replicas int `yaml:"replicas"`
 		} `yaml:"controlPlane"`
+		Networking struct {
+			ServiceNetwork []string `yaml:"serviceNetwork"`
+		} `yaml:"networking"`
 	}
 	if err := yaml.Unmarshal([]byte(config.Data.InstallConfig), &install); err != nil {
 		return nil, fmt.Errorf("install-config in cluster-config.yaml: %w", err)
@@ -152,10 +156,11 @@ func readFacts(directory, release string) (*releaseFacts, error) {
 		return nil, err
 	}
 	for name, missing := range map[string]bool{
-		"metadata.name of install-config in cluster-config.yaml":         install.Metadata.Name == "",
-		"baseDomain of install-config in cluster-config.yaml":            install.BaseDomain == "",
-		"controlPlane.replicas of install-config in cluster-config.yaml": install.ControlPlane.Replicas == 0,
-		"spec.clusterID of cvo-overrides.yaml":                           version.Spec.ClusterID == "",
+		"metadata.name of install-config in cluster-config.yaml":             install.Metadata.Name == "",
+		"baseDomain of install-config in cluster-config.yaml":                install.BaseDomain == "",
+		"controlPlane.replicas of install-config in cluster-config.yaml":     install.ControlPlane.Replicas == 0,
+		"networking.serviceNetwork of install-config in cluster-config.yaml": len(install.Networking.ServiceNetwork) == 0,
+		"spec.clusterID of cvo-overrides.yaml":                               version.Spec.ClusterID == "",
 	} {
 		if missing {
 			return nil, fmt.Errorf("the installer's manifests have no %s", name)
@@ -164,6 +169,7 @@ func readFacts(directory, release string) (*releaseFacts, error) {
 	return &releaseFacts{
 		Domain: install.Metadata.Name + "." + strings.TrimSuffix(install.BaseDomain, "."), ClusterID: version.Spec.ClusterID,
 		Release: release, ControlPlane: install.ControlPlane.Replicas, Schedulable: scheduler.Spec.Schedulable,
+		Services: install.Networking.ServiceNetwork,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -122,8 +123,9 @@ func TestTheServiceIsToldNothingWhileAFileIsMissing(t *testing.T) {
 }
 
 const (
-	clusterConfigText = "data:\n  install-config: |\n    baseDomain: example.test.\n    metadata: {name: lab}\n    controlPlane: {replicas: 3}\n"
-	overridesText     = "spec: {clusterID: the-id}\n"
+	clusterConfigText = "data:\n  install-config: |\n    baseDomain: example.test.\n    metadata: {name: lab}\n    controlPlane: {replicas: 3}\n" +
+		"    networking: {serviceNetwork: [172.20.0.0/16]}\n"
+	overridesText = "spec: {clusterID: the-id}\n"
 )
 
 func TestReadFacts(t *testing.T) {
@@ -132,6 +134,7 @@ func TestReadFacts(t *testing.T) {
 		"no install-config":  {"data: {}\n", overridesText, "cluster-config.yaml"},
 		"bad install-config": {"data: {install-config: '['}\n", overridesText, "install-config in cluster-config.yaml"},
 		"no replicas":        {strings.Replace(clusterConfigText, "replicas: 3", "", 1), overridesText, "controlPlane.replicas"},
+		"no services":        {strings.Replace(clusterConfigText, "[172.20.0.0/16]", "[]", 1), overridesText, "networking.serviceNetwork"},
 		"no name":            {strings.Replace(clusterConfigText, "name: lab", "", 1), overridesText, "metadata.name"},
 		"no id":              {clusterConfigText, "spec: {}\n", "clusterID"},
 		"no YAML":            {clusterConfigText, "spec: [", "cvo-overrides.yaml"},
@@ -147,7 +150,7 @@ func TestReadFacts(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || *facts != (releaseFacts{"lab.example.test", "the-id", "4.19.0", 3, true}) {
+		if err != nil || !reflect.DeepEqual(*facts, releaseFacts{"lab.example.test", "the-id", "4.19.0", 3, true, []string{"172.20.0.0/16"}}) {
 			t.Errorf("%s: %+v %v", name, facts, err)
 		}
 	}

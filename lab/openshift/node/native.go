@@ -57,6 +57,8 @@ type standInHello struct {
 	Tokens      string  `json:"serviceAccount"` // the key of service accounts; knowing it is what makes one part of this cluster
 	Controller  keyPair `json:"controller"`     // as whom the service may ask the API
 	Certificate keyPair `json:"certificate"`
+	// Services is where Services have addresses; the real installer's machines tell it among their facts.
+	Services []string `json:"serviceNetwork,omitempty"`
 }
 
 // newNative is the API server of a machine of the stand-in, with the loops of its cluster beside it.
@@ -66,6 +68,7 @@ func newNative(role Role, bundle cluster.Bundle, host machine) (*native, error) 
 	}
 	told := standInHello{
 		Clients: string(bundle.Files["client-ca-bundle.crt"]), Tokens: string(bundle.Files[cluster.ServiceAccountKey]),
+		Services: bundle.Facts.Services,
 	}
 	shown, err := bundle.Pair("kube-apiserver-lb-server")
 	if role != Bootstrap {

@@ -87,7 +87,7 @@ func run(ctx context.Context, role Role, host machine) error {
 		return err
 	}
 	labels := []string{controlPlane, master}
-	member := &agent{name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log, bothFamilies: bundle.Facts.DualStack}
+	member := &agent{name: host.name, access: way, network: host.network, root: host.root, now: time.Now, log: host.log, bothFamilies: bundle.Facts.DualStack()}
 	switch {
 	case role == Worker:
 		labels = []string{worker}

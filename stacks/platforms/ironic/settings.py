@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from metal_ipi.provider.types import DEPLOY_STEPS
+from metal_ipi.provider.types import CREATES_RAID, DEPLOY_STEPS
 from metal_ipi.stacks.platforms.listed import settings as listed
 from metal_ipi.stacks.platforms.listed.forms import Account, AnyBmcUrl, BmcUrl, Password, SystemId
 from metal_ipi.stacks.platforms.section import Needed, Tree, at, items
@@ -84,6 +84,17 @@ class CleanStep(Section):
     )
     step: _StepName = Field(description="its name, e.g. apply_configuration")
     args: dict[str, Any] = Field(default_factory=dict[str, Any], description="its arguments, as Ironic documents them")
+
+    @model_validator(mode="after")
+    def _complete(self) -> CleanStep:
+        if (self.interface, self.step) == CREATES_RAID:
+            raise wrong(
+                "it makes the volumes of the node's target_raid_config, which nothing here sets",
+                "with the drivers redfish and idrac use the deploy step apply_configuration of raid, and give it the"
+                " volumes as raid_config; with ipmi make the volumes yourself",
+                at="step",
+            )
+        return self
 
 
 class DeployStep(Section):

@@ -65,7 +65,7 @@ class Servers:
         for source, target in ((identities.ca, place.clients), (certificate, place.certificate), (key, place.key)):
             shutil.copyfile(source, target)
         identities.issue("tokens")[1].rename(place.service_accounts)
-        self.api = ApiServer(place, self.etcd, found.apiserver)
+        self.api = ApiServer(place, self.etcd, found.apiserver, ["172.30.0.0/16"])
 
     def __enter__(self) -> ApiServer:
         try:

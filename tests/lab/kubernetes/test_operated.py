@@ -40,7 +40,7 @@ class _Keys:
         self.operated = Operated(
             signers={name: _pair(ca) for name, ca in self.signers.items()},
             kubelets=_pair(self.kubelets),
-            facts={"domain": "c.test"},
+            facts={"domain": "c.test", "serviceNetwork": ["172.20.0.0/16", "fd02::/112"]},
         )
         self.key = ec.generate_private_key(ec.SECP256R1())
 
@@ -107,6 +107,9 @@ def test_each_name_of_the_api_has_a_certificate_of_its_signer(keys: _Keys) -> No
         ["localhost"],
         ["kubernetes", "kubernetes.default", "kubernetes.default.svc"],
     ]
+    alternatives = found[-1].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    addresses = [str(address) for address in alternatives.get_values_for_type(x509.IPAddress)]
+    assert addresses == ["172.20.0.1", "fd02::1"], "the first of each network of Services"
     for certificate, signer in zip(found, ("lb", "lb", "localhost", "service-network"), strict=True):
         ca = x509.load_pem_x509_certificate(keys.operated.signers[signer].certificate.encode())
         certificate.verify_directly_issued_by(ca)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ class Cluster:
             "serviceAccount": self.tokens,
             "controller": pair("controller", "system:masters"),
             "certificate": pair("api.test"),
+            "serviceNetwork": ["172.20.0.0/16", "fd02::/112"],
         }
 
     def access(self, address: str) -> Access:
@@ -165,6 +167,17 @@ async def test_machines_of_a_cluster_share_its_objects_and_others_do_not(tmp_pat
             send(client, "GET", f"{CONFIG_MAPS}/kept")
 
 
+async def test_services_have_addresses_of_the_clusters_own_networks(tmp_path: Path) -> None:
+    cluster = Cluster.new(tmp_path / "cluster")
+    spec = {"ipFamilyPolicy": "RequireDualStack", "ports": [{"port": 80}]}
+    async with running(tmp_path) as connect:
+        with cluster.access(await (await connect()).begin(cluster)).client() as client:
+            path = "/api/v1/namespaces/default/services"
+            made = send(client, "POST", path, json={"metadata": {"name": "web"}, "spec": spec})["spec"]
+    first, second = (ipaddress.ip_address(each) for each in made["clusterIPs"])
+    assert first in ipaddress.ip_network("172.20.0.0/16") and second in ipaddress.ip_network("fd02::/112"), made
+
+
 async def test_a_machine_that_says_nothing_any_more_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_SILENCE_SECONDS", 1.0)
     async with running(tmp_path) as connect:
@@ -189,6 +202,8 @@ async def test_without_its_etcd_no_api_server_goes_on(tmp_path: Path, monkeypatc
         ({"serviceAccount": ""}, "serviceAccount is no private key"),
         ({"serviceAccount": "../../etc"}, "serviceAccount is no private key"),
         ({"certificate": {"certificate": "a"}}, "a certificate comes with key"),
+        ({"serviceNetwork": []}, "serviceNetwork is missing"),
+        ({"serviceNetwork": ["172.20.0.1/16"]}, "serviceNetwork: 172.20.0.1/16 has host bits set"),
         ({"controller": None}, "a certificate comes with certificate and key"),
         ({"certificate": {"certificate": "a", "key": "b"}}, "kube-apiserver ended with status 1"),
     ],
