@@ -119,10 +119,10 @@ def kept(kind: ResourceType, inputs: Mapping[str, Any], outputs: Mapping[str, An
     return {**{key: value for key, value in inputs.items() if key not in kind.hidden_inputs}, **plain}
 
 
-def in_full(inputs: Values, pools: Mapping[str, Values]) -> Values:
+def in_full(inputs: Mapping[str, Any], pools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """The inputs of a resource, with what an installation has in common with others; `pools`: by id."""
     common = inputs.get("common")
-    return whole(inputs, pools[common]) if isinstance(common, str) and common in pools else inputs
+    return dict(whole(inputs, pools[common]) if isinstance(common, str) and common in pools else inputs)
 
 
 def context(urn: str, settings: Settings, status: Status | None = None) -> Context:
@@ -137,7 +137,7 @@ class _Preview:
         self._state, self._known = state, known
         self.settings = Settings()
         self.steps: dict[str, Step] = {}
-        self._pools: dict[str, Values] = {}
+        self._pools: dict[str, Mapping[str, Any]] = {}
         """What installations have in common, by the id of their pool."""
 
     def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
