@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import yaml
 
-from metal_ipi.cluster_api.engine.plan import types
+from metal_ipi.cluster_api.engine.plan import in_full, types
 from metal_ipi.cluster_api.engine.state import Entry, State, StateError, name_of
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, install_state_name, key_of
 
@@ -65,6 +65,8 @@ def taken(export: Mapping[str, Any], cluster: str) -> State:
             found[urn] = _entry(resource, order)
     if problems:
         raise NotAdoptable("\n".join(problems))
+    pools = {entry.id: entry.inputs for entry in found.values()}
+    found = {urn: replace(entry, inputs=in_full(entry.inputs, pools)) for urn, entry in found.items()}
     dependencies = {urn: tuple(each for each in entry.dependencies if each in found) for urn, entry in found.items()}
     return State(entries={urn: replace(entry, dependencies=dependencies[urn]) for urn, entry in found.items()})
 

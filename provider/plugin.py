@@ -25,7 +25,7 @@ from metal_ipi.provider.errors import InitFailed, InvalidInputs
 from metal_ipi.provider.failures import Failures
 from metal_ipi.provider.gate import Gate
 from metal_ipi.provider.inputs import Problem
-from metal_ipi.provider.installation import Installation
+from metal_ipi.provider.installation import Installation, InstallationPool, Pools
 from metal_ipi.provider.ironic_machine import IronicMachine
 from metal_ipi.provider.lifetime import Lifetime
 from metal_ipi.provider.mirror import Mirror
@@ -47,7 +47,7 @@ Properties = dict[str, PropertyValue]
 
 def resource_types() -> dict[str, ResourceType]:
     """All resource types, by token, for one update: they remember what it declared and what failed."""
-    failures = Failures()
+    failures, pools = Failures(), Pools()
     types: list[ResourceType] = [
         ClusterKeys(),
         ServiceCredentials(),
@@ -61,7 +61,8 @@ def resource_types() -> dict[str, ResourceType]:
         IronicMachine(),
         Gate(failures),
         Removal(),
-        Installation(failures=failures),
+        InstallationPool(pools),
+        Installation(failures=failures, pools=pools),
         NodeMarks(),
         Preflight(),
     ]

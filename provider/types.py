@@ -5,7 +5,7 @@ camelCase. Every resource takes `(name, args, opts)`; the args of `ClusterKeys` 
 which arguments may be outputs of other resources.
 """
 
-from metal_ipi.provider.alike import alike
+from metal_ipi.provider.alike import alike, differences
 from metal_ipi.provider.given import Secret
 from metal_ipi.provider.ironic_settings import CREATES_RAID, DEPLOY_STEPS
 from metal_ipi.provider.ironic_settings import NOT_OF_IPMI as STEPS_NOT_OF_IPMI
@@ -53,9 +53,10 @@ from metal_ipi.provider.resources.installation import (
     InstallationArgs,
     InstalledSystemArgs,
 )
+from metal_ipi.provider.resources.installation_pool import InstallationPool, InstallationPoolArgs
 from metal_ipi.provider.resources.ironic_machine import IronicMachine, IronicMachineArgs
 from metal_ipi.provider.resources.lifetime import Lifetime, LifetimeArgs
-from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveFileArgs, LiveSystemArgs
+from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveFileArgs, LiveSystemArgs, OwnLiveSystemArgs
 from metal_ipi.provider.resources.mirror import Mirror, MirrorArgs
 from metal_ipi.provider.resources.node_marks import NodeMarks, NodeMarksArgs, NodeMarksOfNode, TaintArgs
 from metal_ipi.provider.resources.preflight import Preflight
@@ -105,6 +106,8 @@ __all__ = [
     "InstallComplete",
     "Installation",
     "InstallationArgs",
+    "InstallationPool",
+    "InstallationPoolArgs",
     "InstalledSystemArgs",
     "IronicMachine",
     "IronicMachineArgs",
@@ -130,6 +133,7 @@ __all__ = [
     "ObjectReady",
     "OperatorInstalled",
     "Orders",
+    "OwnLiveSystemArgs",
     "Plan",
     "Preflight",
     "Provider",
@@ -149,5 +153,6 @@ __all__ = [
     "TaintArgs",
     "alike",
     "cost",
+    "differences",
     "initramfs_archive",
 ]

@@ -15,6 +15,7 @@ from metal_ipi.components.boot.ipxe import installer_arguments, installer_script
 from metal_ipi.components.install import bootstrap
 from metal_ipi.components.machines.contract import Boot
 from metal_ipi.components.machines.node import POOLS, Node, Role
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import Artifacts, ArtifactsArgs
 from metal_ipi.stacks import api_address
 from metal_ipi.stacks.base import Base
@@ -34,6 +35,15 @@ class PoolBoot:
     """What each machine boots."""
     prepared: Mapping[Node, Prepared] = field(default_factory=dict[Node, "Prepared"])
     """What installs each machine, if machines are installed to disk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scripts:
+    """iPXE scripts that were uploaded."""
+
+    files: Artifacts
+    urls: Mapping[str, pulumi.Output[str]]
+    """Where each is, by its name."""
 
 
 class BootFiles:
@@ -62,7 +72,7 @@ class BootFiles:
         if self._live is not None:
             source = of_one(sources(uploaded), BOOTSTRAP_IGNITION)
             user_data = self._user_data.of(node, source, serves=True, bootstraps=True, masked=self._masked)
-            return Boot(ipxe_script_url=self._live[_LIVE], user_data=user_data, always_pxe=True)
+            return Boot(ipxe_script_url=self._live.urls[_LIVE], user_data=user_data, always_pxe=True)
         # This script is kept when the bootstrap machine is removed; the file that it refers to is deleted then.
         authorities = self._base.settings.artifacts.authorities
         archive = archive_of(of_one(sources(uploaded), BOOTSTRAP_IGNITION), authorities, self._base.keyfiles(node))
@@ -90,8 +100,10 @@ class BootFiles:
         ingress = api_address.announces_ingress(settings, self._base.stage, role)
         if self.installers is None:
             assert self._live is not None, "settings have servers installed to disk"
-            live = Boot(ipxe_script_url=self._live[_LIVE], always_pxe=True)
-            given = self._user_data.of_pool(name, nodes, source, serves=serves, ingress=ingress, routes=routes)
+            given, before = self._user_data.of_pool(name, nodes, source, serves=serves, ingress=ingress, routes=routes)
+            live = Boot(
+                ipxe_script_url=coming_from(self._live.urls[_LIVE]), always_pxe=True, before=[*before, self._live.files]
+            )
             return PoolBoot(machines={node: replace(live, user_data=text) for node, text in given.items()})
         pointers = {
             node: self._user_data.of(
@@ -107,12 +119,18 @@ class BootFiles:
         prepared = self.installers.prepare(name, pointers)
         if not self._hands_over:
             return PoolBoot(machines=dict.fromkeys(nodes, Boot(always_pxe=False)), prepared=prepared)
-        urls = self._script_urls(
+        served = self._script_urls(
             f"{name}-boot-scripts", {_script(node): each.script for node, each in prepared.items()}
         )
-        prepared = {node: replace(each, script_url=urls[_script(node)]) for node, each in prepared.items()}
+        prepared = {node: replace(each, script_url=served.urls[_script(node)]) for node, each in prepared.items()}
         machines = {
-            node: Boot(ipxe_script_url=each.script_url, user_data=each.system.pointer, always_pxe=False)
+            # What it is ordered with comes from what its script comes from.
+            node: Boot(
+                ipxe_script_url=coming_from(served.urls[_script(node)]),
+                user_data=coming_from(each.system.pointer),
+                always_pxe=False,
+                before=[served.files],
+            )
             for node, each in prepared.items()
         }
         return PoolBoot(machines=machines, prepared=prepared)
@@ -121,7 +139,7 @@ class BootFiles:
         args = ArtifactsArgs(files={file: text}, path_seed=self._base.keys.host_key_seed, ephemeral=ephemeral)
         return Artifacts(name, args, self._base.ours)
 
-    def _script_urls(self, name: str, files: Mapping[str, pulumi.Input[str]]) -> dict[str, pulumi.Output[str]]:
+    def _script_urls(self, name: str, files: Mapping[str, pulumi.Input[str]]) -> _Scripts:
         seed = self._base.keys.host_key_seed
         uploaded = Artifacts(name, nearly_the_same(pulumi.Output.all(**files), seed), self._base.ours)
 
@@ -130,7 +148,7 @@ class BootFiles:
             # URL may be shown in previews.
             return pulumi.Output.unsecret(uploaded.boot_url.apply(lambda place: f"{place}/{file}"))
 
-        return {file: url(file) for file in files}
+        return _Scripts(files=uploaded, urls={file: url(file) for file in files})
 
     def _bootstrap(self) -> pulumi.Output[str]:
         """The Ignition that bootstraps the cluster; with the machine's own config merged in if the platform delivers no

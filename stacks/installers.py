@@ -25,10 +25,13 @@ from metal_ipi.provider.types import (
     ArtifactsPlace,
     ClusterCredentials,
     InstallationArgs,
+    InstallationPool,
+    InstallationPoolArgs,
     InstalledSystemArgs,
     LiveChecksArgs,
     LiveFileArgs,
-    LiveSystemArgs,
+    OwnLiveSystemArgs,
+    differences,
 )
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.user_data import nearly_the_same, of_one, sources
@@ -69,6 +72,25 @@ class Prepared:
     """The iPXE script that boots the live system; secret."""
     script_url: pulumi.Output[str] | None = None
     """The URL of the script, for platforms that use a URL."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Common:
+    """What the installations of a pool have in common."""
+
+    pool: InstallationPool
+    script: pulumi.Output[str]
+    """The script of one of the machines."""
+    user_data: pulumi.Output[str] | None
+    """Its user data, where it is given some."""
+
+    def differences(self, prepared: Prepared) -> pulumi.Output[dict[str, str]]:
+        """What a machine has instead of it; secret."""
+        pairs = {"script": (self.script, prepared.script)}
+        if self.user_data is not None:
+            pairs["userData"] = (self.user_data, prepared.system.pointer)
+        each = {name: pulumi.Output.all(*pair).apply(lambda texts: differences(*texts)) for name, pair in pairs.items()}
+        return pulumi.Output.secret(pulumi.Output.all(**each))
 
 
 class Installers:
@@ -152,21 +174,50 @@ class Installers:
         """
         machines = pool.machines
         members = [node.fqdn for node in (machines if pool.role == "worker" else self._base.nodes.etcd)]
+        common = self._common(name, next(iter(prepared.values())), members=members, credentials=credentials)
         installations = {
             node: self._installation(
                 node,
                 machine,
                 prepared[node],
                 pool=WITH_ETCD if pool.role == "arbiter" else name,
-                members=members,
+                common=common,
                 expected=expected[node],
-                credentials=credentials,
             )
             for node, machine in machines.items()
         }
         waits = {node: [machine.resource, *after.get(node, ())] for node, machine in machines.items()}
         args = PoolInstallationArgs(installations=installations, after=waits)
         return PoolInstallation(name, args, self._base.components)
+
+    def _common(
+        self, name: str, first: Prepared, *, members: Sequence[str], credentials: ClusterCredentials
+    ) -> _Common:
+        """What the installations of a pool have in common; `first`: what installs one of its machines."""
+        artifacts, rules, delivered = self._boot.artifacts, self._settings.reprovision, self._delivers
+        user_data = first.system.pointer if delivered else None
+        pool = InstallationPool(
+            f"{name}-common",
+            InstallationPoolArgs(
+                cluster=self._settings.domain,
+                name=name,
+                members=members,
+                credentials=credentials,
+                kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
+                initramfs=LiveFileArgs(url=artifacts.initramfs.url, sha256=artifacts.initramfs.sha256),
+                script=first.script,
+                user_data=user_data,
+                chain=None if delivered else site.chain_script(),
+                pre_reboot_commands=list(rules.pre_reboot_commands),
+                pxe_commands=list(rules.pxe_commands),
+            ),
+            self._base.ours,
+        )
+        return _Common(pool=pool, script=first.script, user_data=user_data)
+
+    @property
+    def _delivers(self) -> bool:
+        return self._base.platform.delivers_user_data
 
     def _installation(
         self,
@@ -175,13 +226,12 @@ class Installers:
         prepared: Prepared,
         *,
         pool: str,
-        members: Sequence[str],
+        common: _Common,
         expected: pulumi.Input[Mapping[str, str]],
-        credentials: ClusterCredentials,
     ) -> InstallationArgs:
         settings, access, platform = self._settings, self._base.access, self._base.platform
         artifacts, system, rules = self._boot.artifacts, prepared.system, settings.reprovision
-        own, delivered = settings.of_machine(node.name), platform.delivers_user_data
+        own, delivered = settings.of_machine(node.name), self._delivers
         # the resource depends on its machine and files, and these depend on everything that the inputs come from
         told = coming_from
         bootstraps = settings.timeouts.bootstrap_complete if self._bootstrap is not None else 0
@@ -208,16 +258,13 @@ class Installers:
             host_key=told(access.public_host_key(node.fqdn)),
             live_host_key=told(access.public_host_key(installer.live_name(node.fqdn))),
             private_key=told(access.private_key),
-            live=LiveSystemArgs(
-                kernel=LiveFileArgs(url=artifacts.kernel.url, sha256=artifacts.kernel.sha256),
-                initramfs=LiveFileArgs(url=artifacts.initramfs.url, sha256=artifacts.initramfs.sha256),
+            common=common.pool.id,
+            derived=told(common.differences(prepared)),
+            live=OwnLiveSystemArgs(
                 config=LiveFileArgs(url=told(prepared.config.url), sha256=told(prepared.config.sha256)),
                 arguments=prepared.arguments,
             ),
             mac=own.mac,
-            script=told(prepared.script),
-            chain=None if delivered else site.chain_script(),
-            user_data=told(system.pointer) if delivered else None,
             ipxe_script_url=None if prepared.script_url is None else told(prepared.script_url),
             artifacts=list(prepared.places),
             ordered=delivered,
@@ -227,16 +274,7 @@ class Installers:
             live_checks=self._live_checks(),
             accept="empty" if own.accept == "empty" else "wipe",
             max_unavailable=rules.max_unavailable,
-            members=members,
-            credentials=ClusterCredentials(
-                url=told(credentials.url),
-                ca_pem=told(credentials.ca_pem),
-                client_cert_pem=told(credentials.client_cert_pem),
-                client_key_pem=told(credentials.client_key_pem),
-            ),
             drain_timeout_seconds=rules.drain_timeout,
-            pre_reboot_commands=list(rules.pre_reboot_commands),
-            pxe_commands=list(rules.pxe_commands),
             expected=told(expected),
             log_directory=access.log_directory,
             timeout_seconds=settings.timeouts.machines_reachable + bootstraps,

@@ -20,6 +20,7 @@ from metal_ipi.components.install.bootstrap import (
 )
 from metal_ipi.components.machines.contract import LastingMachine, Machine, MachineArgs, node_addresses
 from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import ClusterCredentials, Gate, GateArgs, InstallComplete, NodesReady
 from metal_ipi.stacks import api_address, assets, checks
 from metal_ipi.stacks.base import Base, ClusterBase
@@ -214,7 +215,7 @@ def machine_config_gate(
         "machine-config-access",
         control_plane.machines,
         access=base.access,
-        allowed=_let_in(base, [*control_plane.machines.values(), *others.values()]),
+        allowed=coming_from(_let_in(base, [*control_plane.machines.values(), *others.values()])),
         timeout=base.settings.timeouts.machines_reachable,
         address=base.api_address,
         triggers=list(installation.generations.values()) if installation else (),
@@ -266,7 +267,7 @@ def nodes_ready(
                 names=[node.fqdn for node in machines],
                 addresses=node_addresses(machines),
                 etcd_members=etcd_members,
-                logs=base.access.logs(machines),
+                logs=base.access.logs(machines, comes_from_them=False),
             ),
             timeout_seconds=base.settings.timeouts.nodes_ready,
             gives_up_with=gives_up_with,
@@ -295,7 +296,7 @@ def completion_gates(
     complete = Gate(
         "install-complete",
         GateArgs(
-            spec=InstallComplete(credentials=credentials, logs=base.access.logs(machines)),
+            spec=InstallComplete(credentials=credentials, logs=base.access.logs(machines, comes_from_them=False)),
             timeout_seconds=timeouts.install_complete,
             stability_seconds=timeouts.stable,
             gives_up_with=["nodes-ready", *workers],

@@ -12,6 +12,7 @@ from metal_ipi.components.boot import ignition, node_image
 from metal_ipi.components.boot.host_keys import HostKey, host_key, unguessable
 from metal_ipi.components.endpoints import bgp_routes, kube_vip, machine_config_access
 from metal_ipi.components.machines.node import Node
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import Artifacts, ArtifactsArgs, alike
 from metal_ipi.stacks.base import Base
 from metal_ipi.stacks.sections.api_address import KubeVip
@@ -24,7 +25,8 @@ class UserData:
         self._base, self._settings = base, base.settings
         # Everyone who reaches the metadata service can read userdata. Without one, identities are part of the machine's
         # config.
-        self._identities = self._upload_identities() if base.platform.delivers_user_data else None
+        self._uploaded = self._upload_identities() if base.platform.delivers_user_data else None
+        self._identities = None if self._uploaded is None else self._identity_sources(self._uploaded)
 
     def of_pool(
         self,
@@ -35,14 +37,14 @@ class UserData:
         serves: bool,
         ingress: KubeVip | None,
         routes: bool,
-    ) -> dict[Node, pulumi.Output[str]]:
-        """The userdata of machines that run from memory.
+    ) -> tuple[dict[Node, pulumi.Output[str]], Sequence[pulumi.Resource]]:
+        """The userdata of machines that run from memory, and what these have to depend on.
 
         The state contains it twice for each machine, so it is kept small: what all of them share is uploaded, and stays
         there, because they fetch it at every boot. Arguments as for `of`.
         """
         identities = self._identities
-        assert identities is not None, "userdata is delivered"
+        assert identities is not None and self._uploaded is not None, "userdata is delivered"
         common = self._pointer(None, source, serves=serves, ingress=ingress, routes=routes)
         # Existing machines keep their userdata, which contains the hash. So a changed text is uploaded as another file.
         name = common.apply(lambda text: f"{pool}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.ign")
@@ -53,7 +55,9 @@ class UserData:
         shared = found.apply(
             lambda where: self._common(f"{where[1]}/{where[0]}", f"{where[2]}/{where[0]}", where[3][where[0]])
         )
-        return {node: self._own(node, shared, of_one(identities, node.hostname)) for node in nodes}
+        given = {node: coming_from(self._own(node, shared, of_one(identities, node.hostname))) for node in nodes}
+        # All else that it comes from stands before these two.
+        return given, (self._uploaded, uploaded)
 
     def _common(self, url: str, boot_url: str, digest: str) -> ignition.Source:
         """Where the machines of a pool fetch what they share.
@@ -182,7 +186,7 @@ class UserData:
             None if ingress is None else self._base.ingress_address,
         ).apply(render)
 
-    def _upload_identities(self) -> pulumi.Output[dict[str, ignition.Source]]:
+    def _upload_identities(self) -> Artifacts:
         """Upload every node's SSH host key, as Ignition to merge. It is secret, so it is not part of userdata.
 
         A node learns the name of its own file from its userdata, and must not be able to guess another node's.
@@ -192,7 +196,11 @@ class UserData:
         def files(seed: str) -> Mapping[str, str]:
             return {_identity_file(seed, node): ignition.identity(self._host_key(seed, node)) for node in nodes}
 
-        uploaded = Artifacts("identities", nearly_the_same(seed.apply(files), seed), self._base.ours)
+        return Artifacts("identities", nearly_the_same(seed.apply(files), seed), self._base.ours)
+
+    def _identity_sources(self, uploaded: Artifacts) -> pulumi.Output[dict[str, ignition.Source]]:
+        """Where each node's identity is, by host name."""
+        nodes, seed = self._base.nodes.all, self._base.keys.host_key_seed
         return pulumi.Output.all(sources(uploaded), seed).apply(
             lambda found: {node.hostname: found[0][_identity_file(found[1], node)] for node in nodes}
         )

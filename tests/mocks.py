@@ -14,6 +14,7 @@ from pulumi.runtime import mocks, settings
 from pulumi.runtime import stack as runtime_stack
 
 from metal_ipi.provider.alike import rebuilt
+from metal_ipi.provider.installation.pool import whole
 
 _STACK = "pulumi:pulumi:Stack"
 Answer = Callable[[pulumi.runtime.MockResourceArgs], Mapping[str, Any]]
@@ -74,8 +75,11 @@ class Recorder(mocks.Mocks):
         return f"{'$'.join(reversed(types))}::{name}"
 
     def inputs(self, name: str) -> dict[str, Any]:
-        """The inputs of the one resource of that name, without the marks of secrets; files are whole."""
+        """The inputs of the one resource of that name, without the marks of secrets; files are whole, and what an
+        installation has in common with its pool is there."""
         found = plain(self.one(name).inputs)
+        if isinstance(found.get("common"), str):
+            found = dict(whole(found, self.inputs(found["common"].removesuffix("-id"))))
         return {**found, "files": whole_files(found)} if "derived" in found else found
 
     def one(self, name: str) -> pulumi.runtime.MockResourceArgs:

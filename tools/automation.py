@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,19 +22,17 @@ from pulumi import automation
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 from pulumi.runtime import resource
-from pulumi.runtime.proto.source_pb2 import SourcePosition, StackFrame, StackTrace
+from pulumi.runtime.proto.source_pb2 import StackTrace
 from semver import VersionInfo
 
 from tools.engine import Engine
 from tools.errors import StackError
 from tools.files import write_private
-from tools.layout import ROOT, Layout
+from tools.layout import Layout
 from tools.state import Deployment
 
 Program = Callable[[], object]
 _OURS = "metal_ipi"
-_DECLARING = tuple(f"{ROOT}/metal_ipi/{room}/" for room in ("stacks", "components"))
-"""The folders whose code declares resources; `metal_ipi.provider.types` only defines their classes."""
 
 
 class EngineCommand(PulumiCommand):
@@ -180,22 +177,12 @@ def _spare_time() -> None:
       them, because our commands do not use `--debug`.
     - The garbage collector searches all objects after each 700 new ones, but the program keeps nearly all objects until
       its end.
-    - For each resource the state stores the complete call stack of its declaration. The state is written at every step.
+    - For each resource the state stores the complete call stack of its declaration, and its innermost call again. The
+      state is written at every step.
     """
     pulumi.log.debug = _unheard
-    resource._get_stack_trace = _declared_at  # pyright: ignore[reportPrivateUsage]
+    resource._get_stack_trace = StackTrace  # pyright: ignore[reportPrivateUsage]
     gc.set_threshold(100_000, 50, 50)
-
-
-def _declared_at() -> StackTrace:
-    """The innermost line of our code that declares the resource."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and not frame.f_code.co_filename.startswith(_DECLARING):
-        frame = frame.f_back
-    if frame is None:
-        return StackTrace()
-    position = SourcePosition(uri=Path(frame.f_code.co_filename).as_uri(), line=frame.f_lineno)
-    return StackTrace(frames=[StackFrame(pc=position)])
 
 
 def _unheard(*message: object, **about: object) -> None:

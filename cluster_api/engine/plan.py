@@ -14,6 +14,8 @@ from metal_ipi.components.install.previous_runs import READ_STATE
 from metal_ipi.provider import configuration
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
+from metal_ipi.provider.installation import InstallationPool
+from metal_ipi.provider.installation.pool import whole
 from metal_ipi.provider.plugin import resource_types
 from metal_ipi.provider.resource import Context, ResourceType
 from metal_ipi.provider.status import NoLog, Status
@@ -117,6 +119,12 @@ def kept(kind: ResourceType, inputs: Mapping[str, Any], outputs: Mapping[str, An
     return {**{key: value for key, value in inputs.items() if key not in kind.hidden_inputs}, **plain}
 
 
+def in_full(inputs: Mapping[str, Any], pools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The inputs of a resource, with what an installation has in common with others; `pools`: by id."""
+    common = inputs.get("common")
+    return dict(whole(inputs, pools[common]) if isinstance(common, str) and common in pools else inputs)
+
+
 def context(urn: str, settings: Settings, status: Status | None = None) -> Context:
     """The context of an operation on a resource."""
     return Context(urn=urn, settings=settings, status=status or Status(NoLog(), urn))
@@ -129,6 +137,8 @@ class _Preview:
         self._state, self._known = state, known
         self.settings = Settings()
         self.steps: dict[str, Step] = {}
+        self._pools: dict[str, Mapping[str, Any]] = {}
+        """What installations have in common, by the id of their pool."""
 
     def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
         if declared.type == _PROVIDER:
@@ -145,6 +155,10 @@ class _Preview:
         if problems := kind.check(declared.inputs):
             raise InvalidInputs("; ".join(f"{declared.name}: {each.path} {each.reason}" for each in problems))
         entry = self._state.entries.get(declared.urn)
+        if declared.type == InstallationPool.token and entry is not None:
+            self._pools[entry.id] = declared.inputs
+        # The state has each installation whole: it is a Secret for each resource, and nothing writes all of them.
+        declared = replace(declared, inputs=in_full(declared.inputs, self._pools))
         action, outputs, inputs = self._compared(declared, kind, entry)
         self.steps[declared.urn] = Step(
             urn=declared.urn,

@@ -16,6 +16,7 @@ import pulumi_command as command
 from metal_ipi.components import drivers
 from metal_ipi.components.checks import driver
 from metal_ipi.components.checks.node_check import Expectation, variables
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.node_check import DIGEST, parse
 from metal_ipi.provider.types import Secret
 
@@ -57,7 +58,8 @@ class NodeChecks:
             name,
             create=create,
             dir=directory,
-            stdin=pulumi.Output.all(*found).apply(request),
+            # It comes after the gate that waits for these nodes, and that one after their machines.
+            stdin=coming_from(pulumi.Output.all(*found).apply(request)),
             environment={driver.KEY: pulumi.Output.secret(private_key)},
             logging=command.local.Logging.STDERR,
             # The output for many nodes can be larger than an environment variable may be.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -12,6 +12,7 @@ from metal_ipi.components.checks.node_check import Expectation
 from metal_ipi.components.checks.pool_check import TOGETHER, NodeCheckArgs, NodeChecks
 from metal_ipi.components.machines.contract import Boot, LastingMachine, Machine, MachineArgs, Platform
 from metal_ipi.components.machines.node import Node, Role
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import Gate, GateArgs, GateLogs, GateNode, SshReachable
 
 
@@ -33,16 +34,21 @@ class Access:
         kind = self.host_key_type
         return pulumi.Output.unsecret(self.host_key_seed.apply(lambda seed: host_key(seed, identity, kind).public_key))
 
-    def logs(self, nodes: Mapping[Node, Machine]) -> GateLogs:
-        """The nodes from which a gate gathers logs when it fails."""
+    def logs(self, nodes: Mapping[Node, Machine], *, comes_from_them: bool = True) -> GateLogs:
+        """What a gate gathers when it fails.
+
+        `comes_from_them`: whether the state is to say that the gate comes from the machines, twice for each; else it
+        has to depend on them in another way, or its place in the order of deletion does not matter.
+        """
+        told: Callable[[pulumi.Input[str]], pulumi.Input[str]] = (lambda it: it) if comes_from_them else coming_from
         return GateLogs(
             nodes=[
                 GateNode(
                     name=node.fqdn,
-                    address=machine.public_ipv4,
-                    host_key=self.public_host_key(node.fqdn),
-                    machine_id=machine.machine_id,
-                    console=machine.console,
+                    address=told(machine.public_ipv4),
+                    host_key=told(self.public_host_key(node.fqdn)),
+                    machine_id=told(machine.machine_id),
+                    console=told(machine.console),
                     ipv6=machine.ipv6,
                 )
                 for node, machine in nodes.items()
@@ -131,11 +137,13 @@ class PoolChecks(pulumi.ComponentResource):
         self.reachable: pulumi.Resource = Gate(
             self.reachable_gate,
             GateArgs(
-                spec=SshReachable(logs=args.access.logs(machines)),
+                spec=SshReachable(logs=args.access.logs(machines, comes_from_them=False)),
                 timeout_seconds=args.timeout,
                 aborts=args.pool.role != "worker",
             ),
-            pulumi.ResourceOptions(depends_on=list(args.after), parent=self),
+            pulumi.ResourceOptions(
+                depends_on=[*args.after, *(machine.resource for machine in machines.values())], parent=self
+            ),
         )
         together = dict[int, list[Node]]()
         for node in machines:

@@ -16,6 +16,7 @@ import pulumi
 
 from metal_ipi.components.boot.ignition import NodeFile
 from metal_ipi.components.machines.node import Node
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import MachineOrder, Secret
 
 
@@ -30,6 +31,8 @@ class Boot:
     the platform delivers no userdata."""
     always_pxe: bool
     """Whether the machine boots from the network every time, because nothing is on its disk."""
+    before: Sequence[pulumi.Resource] = ()
+    """What the machine has to depend on because it fetches it: the URL and the userdata here need not come from it."""
     script: pulumi.Input[str] | None = None
     """The iPXE script itself, for a platform that does not pass URLs to the firmware; secret."""
 
@@ -91,9 +94,10 @@ class Machine(Protocol):
 
 
 def node_addresses(machines: Mapping[Node, Machine]) -> dict[str, list[pulumi.Input[str]]]:
-    """The addresses of each node, by full name; its certificate may contain them."""
+    """The addresses of each node, by full name; its certificate may contain them. For gates, which depend on the
+    machines in another way."""
     return {
-        node.fqdn: [machine.public_ipv4, machine.private_ipv4, *filter(None, [machine.ipv6])]
+        node.fqdn: [coming_from(machine.public_ipv4), coming_from(machine.private_ipv4), *filter(None, [machine.ipv6])]
         for node, machine in machines.items()
     }
 

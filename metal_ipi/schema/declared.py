@@ -128,6 +128,7 @@ def resources(types: Types) -> dict[str, dict[str, Any]]:
         ours.RedfishMachine: (ours.RedfishMachineArgs,),
         ours.Gate: (ours.GateArgs,),
         ours.Installation: (ours.InstallationArgs,),
+        ours.InstallationPool: (ours.InstallationPoolArgs,),
         ours.NodeMarks: (ours.NodeMarksArgs,),
         ours.Removal: (ours.RemovalArgs,),
     }

@@ -18,6 +18,7 @@ generation finds it on the disk, and wipes nothing.
 """
 
 from metal_ipi.provider.installation.install import Pace
+from metal_ipi.provider.installation.pool import InstallationPool, Pools
 from metal_ipi.provider.installation.resource import Installation
 
-__all__ = ["Installation", "Pace"]
+__all__ = ["Installation", "InstallationPool", "Pace", "Pools"]

@@ -183,6 +183,7 @@ def kexec_script(job: Job, authorities: str | None = None) -> str:
     a further archive (Linux, init/initramfs.c).
     """
     live = job.live
+    assert live.kernel is not None and live.initramfs is not None, "it has them, or its pool"
     named = {"kernel": live.kernel, "initramfs": live.initramfs, **({"config": live.config} if live.config else {})}
     files = "\n".join(f"fetch {name} {shlex.quote(file.url)} {file.sha256}" for name, file in named.items())
     if live.config is not None:

@@ -18,11 +18,13 @@ from metal_ipi.provider.installation.machine import Installed, Seen, Silent
 from metal_ipi.provider.installation.meeting import Meeting
 from metal_ipi.provider.installation.node_object import NodeObject
 from metal_ipi.provider.installation.nodes import Cluster, Unreachable
+from metal_ipi.provider.installation.pool import Pools
 from metal_ipi.provider.installation.remote import Opener, Remote, open_remote, withdraw_files
 from metal_ipi.provider.installation.reprovision import Reprovisioning, refuse_unconsented
 from metal_ipi.provider.installation.roll import Roll
 from metal_ipi.provider.platforms.registry import open_driver
 from metal_ipi.provider.resource import Changes, Context, Kind, Made, ResourceType, Values, simple_changes, time_now
+from metal_ipi.provider.resources.installation import InstallationArgs
 from metal_ipi.provider.status import Redactor
 from metal_ipi.provider.values import UNKNOWN, has_unknown
 
@@ -39,17 +41,22 @@ class Installation(ResourceType):
     token = "metal-ipi:index:Installation"  # noqa: S105 - a type token
     inputs = Job
     # These are in the state's inputs already. `runs` is kept as an output: if a machine is left on an earlier
-    # generation, the inputs tell what it should run, and the outputs what it runs.
+    # generation, the inputs tell what it should run, and the outputs what it runs. By the names of machines an
+    # `up` knows which ones there are.
     hidden_inputs = frozenset(
-        {"artifacts", "chain", "credentials", "expected", "live", "liveChecks", "members", "preRebootCommands"}
-        | {"privateKey", "pxeCommands", "script", "userData"}
+        {*InstallationArgs.wire_names()} - {"machineId", "hostname", "cluster", "generation", "runs"}
     )
     found_by_inputs = True
 
     def __init__(
-        self, pace: Pace | None = None, opener: Opener = open_driver, failures: Failures | None = None
+        self,
+        pace: Pace | None = None,
+        opener: Opener = open_driver,
+        failures: Failures | None = None,
+        pools: Pools | None = None,
     ) -> None:
         self._pace, self._opener, self._failures = pace or Pace(), opener, failures or Failures()
+        self._pools = pools or Pools()
         self._rolls: dict[tuple[str, str], Roll] = defaultdict(
             lambda: Roll(gather=self._pace.gather, look=self._pace.look)
         )
@@ -84,17 +91,17 @@ class Installation(ResourceType):
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
         if old is not None and (old.get("generation") == new.get("generation") or _stays(old, new)):
             return {key: old.get(key) for key in _COMPUTED}
-        known = not has_unknown([new.get(key) for key in ("generation", "role", "consent", "members")])
+        known = not has_unknown([new.get(key) for key in ("generation", "role", "consent", "common", "members")])
         if old is not None and old.get("generation") and known:
-            refuse_unconsented(Job.of_state(new))
+            refuse_unconsented(Job.of_state(self._pools.whole(new)))
         return {**dict.fromkeys(_COMPUTED, UNKNOWN), "generation": new.get("generation")}
 
     async def create(self, context: Context, inputs: Values) -> Made:
-        outputs = await self._install(context, context.identity, Job.read(inputs), old=None)
+        outputs = await self._install(context, context.identity, Job.read(self._pools.whole(inputs)), old=None)
         return Made(id=context.identity, outputs=outputs)
 
     async def update(self, context: Context, resource_id: str, old: Values, new: Values) -> Values:
-        job = Job.read(new)
+        job = Job.read(self._pools.whole(new))
         if old.get("generation") == new.get("generation"):
             # Files that were uploaded again install nothing, but they contain secrets: delete them.
             await withdraw_files(context, job)
@@ -120,10 +127,11 @@ class Installation(ResourceType):
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         """Withdraw the boot script. The installer's files are left to their `Artifacts`: a replacement may need them at
         this moment."""
-        job = _job_in_state(old)
+        leaves = context.given_up and old.get("role") == WORKER and old.get("installedAt")
+        job = _job_in_state(self._pools.leaving(old) if leaves else old)
         job = job.model_copy(update={"disposable": job.cluster in self._unformed})
         remote = open_remote(context, job, self._opener)
-        if context.given_up and job.role == WORKER and job.api is not None and old.get("installedAt"):
+        if leaves and job.api is not None:
             cluster = Cluster(job.api, patience=self._pace.cluster)
             await leave(job, cluster, self._installer(context, job, remote), context.status)
         await remote.withdraw()

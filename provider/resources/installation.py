@@ -33,7 +33,7 @@ from metal_ipi.provider.given import LEFT_OUT, Given, GivenList, GivenMap, LateF
 from metal_ipi.provider.inputs import Conflict, Inputs
 from metal_ipi.provider.resources.base import Resource, computed
 from metal_ipi.provider.resources.credentials import ClusterCredentials
-from metal_ipi.provider.resources.live_system import LiveChecksArgs, LiveSystemArgs
+from metal_ipi.provider.resources.live_system import LiveChecksArgs, OwnLiveSystemArgs
 from metal_ipi.provider.values import has_unknown
 
 BEING_INSTALLED = "metal-ipi/being-installed"
@@ -79,6 +79,10 @@ _BOOTED_BY: Mapping[str, tuple[str, ...]] = {
 """Platform to the inputs from which its machines boot the installer."""
 
 
+_SHARED = frozenset({"script", "userData", "chain"})
+"""What of that an `InstallationPool` may have."""
+
+
 class InstallationArgs(Inputs):
     """Arguments of `Installation`. A changed `generation` installs the machine again.
 
@@ -117,7 +121,12 @@ class InstallationArgs(Inputs):
     """SSH user in both systems, who may become root."""
     private_key: Given[Secret[str]]
     """SSH key, OpenSSH PEM. Secret."""
-    live: LiveSystemArgs
+    common: Given[str | None] = default()
+    """The id of an `InstallationPool`, which has what is left out here: `members`, `credentials`, `chain`, commands,
+    and of `live` its kernel and initramfs."""
+    derived: Annotated[GivenMap[Secret[Anything]], LEFT_OUT] = default({})
+    """`script` and `userData` as their differences from the pool's, in the form of those of `Artifacts`. Secret."""
+    live: OwnLiveSystemArgs
     """The live system that a running node starts by kexec to be installed again."""
     live_checks: LiveChecksArgs | None = default()
     """The checks in the live system; None: no checks, and the installer does not wait for them."""
@@ -145,17 +154,17 @@ class InstallationArgs(Inputs):
     """Whether a machine that must not be installed again keeps its system, with a warning; otherwise it is an error."""
     max_unavailable: Given[Annotated[Whole, between(1)]] = default(1)
     """Maximum number of machines of the pool that are out of service at once."""
-    members: Annotated[GivenList[NodeName], NOT_EMPTY]
+    members: Annotated[GivenList[NodeName], LEFT_OUT] = default(())
     """Node names of all machines of the role, including this one."""
     credentials: ClusterCredentials | None = default()
     """How to reach the cluster, to drain the node and to wait until it has joined again. Not needed for a first
     installation."""
     drain_timeout_seconds: Given[Seconds] = default(600)
     """Seconds to wait for disruption budgets and terminating pods."""
-    pre_reboot_commands: GivenList[Secret[str]] = default(())
+    pre_reboot_commands: Annotated[GivenList[Secret[str]], LEFT_OUT] = default(())
     """Shell commands that run as root on the drained node before it reboots. They run again in an update that follows a
     killed one. Secret."""
-    pxe_commands: GivenList[Secret[str]] = default(())
+    pxe_commands: Annotated[GivenList[Secret[str]], LEFT_OUT] = default(())
     """Shell commands that run on this computer and boot the machine from the network, if there is no other way. Their
     environment has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
     expected: Annotated[GivenMap[str], LEFT_OUT] = default({})
@@ -171,11 +180,18 @@ class InstallationArgs(Inputs):
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
         platform, node, members = given.get("platform"), given.get("node"), given.get("members")
+        alone = given.get("common") is None
         if isinstance(platform, str):
             for key in _BOOTED_BY.get(platform, ()):
-                if given.get(key) is None:
+                if given.get(key) is None and (alone or key not in _SHARED):
                     yield (key,), f"is required on {platform}: the machine boots its installer by it"
-        if isinstance(node, str) and isinstance(members, list) and not has_unknown(members) and node not in members:
+        live = given.get("live")
+        for key in ("kernel", "initramfs"):
+            if alone and isinstance(live, Mapping) and live.get(key) is None:
+                yield ("live", key), "is required, where `common` names no pool that has it"
+        if alone and not members:
+            yield ("members",), "is required, where `common` names no pool that has it"
+        elif isinstance(node, str) and isinstance(members, list) and not has_unknown(members) and node not in members:
             yield ("members",), f"must hold {node} itself"
 
 

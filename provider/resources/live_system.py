@@ -18,18 +18,28 @@ class LiveFileArgs(Inputs):
     """Its SHA-256 in hexadecimal digits."""
 
 
-class LiveSystemArgs(Inputs):
-    """The live system that a running node starts by kexec to be installed again."""
+class OwnLiveSystemArgs(Inputs):
+    """The live system which installs a machine; its kernel and initramfs may be in the pool's `InstallationPool`."""
 
-    kernel: LiveFileArgs
+    kernel: LiveFileArgs | None = None
     """Its kernel."""
-    initramfs: LiveFileArgs
+    initramfs: LiveFileArgs | None = None
     """Its initramfs."""
     arguments: Annotated[GivenList[Secret[str]], NOT_EMPTY]
     """Its kernel command line. Secret: it may contain the URL of its Ignition."""
     config: Secret[LiveFileArgs] | None = None
     """The archive with its Ignition, which is unpacked after the initramfs; None: `arguments` contain its URL.
     Secret."""
+
+
+class LiveSystemArgs(OwnLiveSystemArgs):
+    """The live system which installs, for a running node that is to go over to it by kexec."""
+
+    # Narrower, and never written to.
+    kernel: LiveFileArgs  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride]
+    """Its kernel."""
+    initramfs: LiveFileArgs  # pyright: ignore[reportGeneralTypeIssues, reportIncompatibleVariableOverride]
+    """Its initramfs."""
 
 
 class LiveChecksArgs(Inputs):

@@ -14,6 +14,7 @@ import yaml
 
 from metal_ipi.cluster_api.adopt import NotAdoptable, given_back, taken
 from metal_ipi.cluster_api.engine.state import Entry, State
+from metal_ipi.provider.alike import differences
 
 _SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 _COMPONENT = "urn:pulumi:rack::metal-ipi::metal-ipi:machines:Workers::workers"
@@ -47,6 +48,19 @@ def _export(**more: Any) -> dict[str, Any]:
         installation,
     ]
     return {"version": 3, "deployment": {"manifest": {}, "resources": resources, **more}}
+
+
+def test_installations_are_taken_over_whole() -> None:
+    """A hub's state is a Secret for each resource: what a pool has in common is with each again."""
+    export = _export()
+    pool = {"cluster": "rack.test", "name": "workers", "members": ["a"], "script": "#!ipxe\nboot the disk now\n"}
+    resources = export["deployment"]["resources"]
+    urn = "urn:pulumi:rack::metal-ipi::metal-ipi:index:InstallationPool::worker-installation-common"
+    resources.insert(3, {"urn": urn, "type": urn.split("::")[2], "custom": True, "id": "p1", "inputs": pool})
+    other = f"{pool['script']}# of worker 0\n"
+    resources[4]["inputs"] |= {"common": "p1", "derived": {"script": differences(str(pool["script"]), other)}}
+    found = taken(export, "rack").entries[_INSTALLATION].inputs
+    assert found == {"members": ["a"], "script": other, "privateKey": "a key"}
 
 
 def test_what_up_made_is_taken_over() -> None:

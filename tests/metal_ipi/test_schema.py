@@ -64,7 +64,7 @@ def test_secrets_are_declared_and_not_described() -> None:
     assert {name: each.get("secret") for name, each in members.items()} == {"user": None, "password": True}
     inputs = _SCHEMA["resources"]["metal-ipi:index:Installation"]["inputProperties"]
     assert {name for name, each in inputs.items() if each.get("secret")} == {
-        *("privateKey", "script", "userData", "ipxeScriptUrl", "preRebootCommands", "pxeCommands"),
+        *("privateKey", "script", "userData", "derived", "ipxeScriptUrl", "preRebootCommands", "pxeCommands"),
     }
 
 

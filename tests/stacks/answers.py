@@ -190,6 +190,7 @@ ANSWERS = {
     "metal-ipi:index:RedfishMachine": lambda args: {"machineId": f"{args.inputs['server']}/uuid"},
     "metal-ipi:index:IronicMachine": lambda args: {"machineId": f"{args.inputs['server']}/uuid"},
     "metal-ipi:index:Installation": lambda args: {"installedAt": "now", "device": "/dev/disk/by-id/x", "via": "order"},
+    "metal-ipi:index:InstallationPool": lambda args: {},
     "metal-ipi:index:DnsRecords": lambda args: {},
     "metal-ipi:index:Gate": lambda args: {"passedAt": "now", "observed": "", "waitedSeconds": 1},
     "metal-ipi:index:Removal": lambda args: {"removedAt": "now"},

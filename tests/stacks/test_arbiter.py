@@ -67,7 +67,7 @@ def test_machines_that_are_ordered_have_no_arbiter() -> None:
 def test_an_arbiter_is_of_etcd_and_serves_no_api() -> None:
     consent = {"reprovision": {"consent": ["arbiter-0"]}, "arbiter": {"kernelArguments": ["quiet"]}}
     recorder = rack_declared(**ARBITER, **consent)
-    installations = {args.name: plain(args.inputs) for args in recorder.of("metal-ipi:index:Installation")}
+    installations = {args.name: recorder.inputs(args.name) for args in recorder.of("metal-ipi:index:Installation")}
     etcd = {name: each for name, each in installations.items() if "worker" not in name}
     assert [each["role"] for _, each in sorted(etcd.items())] == ["arbiter", "control-plane", "control-plane"]
     assert all(each["members"] == _ETCD for each in etcd.values())

@@ -99,6 +99,28 @@ def test_a_worker_is_few_resources(stack: str, most: int) -> None:
     assert (len(many.resources) - len(few.resources)) / 10 <= most
 
 
+def _named(recorder: Recorder, name: str) -> int:
+    """How often the state names a resource where others say what they depend on."""
+    found = 0
+    for request in recorder.requests.values():
+        told = [*request.dependencies, *(urn for each in request.propertyDependencies.values() for urn in each.urns)]
+        found += sum(urn.endswith(f"::{name}") for urn in told)
+    return found
+
+
+@pytest.mark.parametrize(("stack", "most"), [("lab", 3), ("da11", 5)])
+def test_few_resources_name_a_worker(stack: str, most: int) -> None:
+    """Each of them has its URN, 114 bytes, once more: the gate that waits for it and its name; its installation."""
+    assert _named(declared(stack), f"{stack}-worker-0-device") <= most
+
+
+def test_an_installation_does_not_grow_with_its_pool() -> None:
+    few, many = (declared("da11", workers={"count": count}) for count in (2, 30))
+    sizes = [len(json.dumps(plain(each.one("da11-worker-0-installation").inputs))) for each in (few, many)]
+    assert sizes[0] == sizes[1] and sizes[1] < 3500
+    assert not {"members", "credentials", "script", "userData"} & many.one("da11-worker-0-installation").inputs.keys()
+
+
 # --- who waits -----------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +142,7 @@ def test_a_worker_is_few_resources(stack: str, most: int) -> None:
     ],
 )
 def test_each_step_waits_for_the_one_before(later: str, earlier: set[str]) -> None:
-    assert earlier <= _da11().depends_on(later)
+    assert earlier <= _da11().after(later)
 
 
 def test_nothing_waits_that_need_not() -> None:
@@ -385,13 +407,19 @@ def test_an_external_load_balancer_is_only_named() -> None:
 # --- the node image ------------------------------------------------------------------------------------------------
 
 
+def _ordered(recorder: Recorder) -> list[str]:
+    """Machines, and what installs them."""
+    kinds = {_DEVICE, "metal-ipi:index:EphemeralMachine", "metal-ipi:index:Installation"}
+    return [each.name for each in recorder.resources if each.typ in kinds]
+
+
 def test_what_forms_a_cluster_in_memory_gives_back_the_node_image_and_nothing_else_does() -> None:
     (file,) = node_image.files()
     # `-`: a step that fails does not fail the service, on which all of the bootstrap machine's services wait.
     step = "ExecStartPost=-/usr/bin/rm -rf /var/ostree-container/repo /var/ostreecontainer/repo"
     assert (file.text, file.mode) == (f"[Service]\n{step}\n", 0o644)
     assert file.path == "/etc/systemd/system/node-image-pull.service.d/10-metal-ipi.conf"
-    given = {args.name: plain(args.inputs).get("userData") for args in _da11().resources}
+    given = {each: _da11().inputs(each).get("userData") for each in _ordered(_da11())}
     pointers = {name: text for name, text in given.items() if text is not None}
     assert len(pointers) == 13, "of seven machines, and of six installations"
     assert [name for name, text in pointers.items() if file.path in node_files(text)] == ["da11-bootstrap"]

@@ -58,7 +58,7 @@ class EquinixMetalMachine:
                     ignore_changes=_KEPT if args.disposable else [_USER_DATA, *_KEPT],
                     custom_timeouts=pulumi.CustomTimeouts(create=f"{args.timeout}s"),
                     # A VLAN can be deleted only when no machine is in it.
-                    depends_on=networks.of(args.node.role),
+                    depends_on=[*networks.of(args.node.role), *args.boot.before],
                 ),
             ),
         )

@@ -10,6 +10,7 @@ import pulumi
 from metal_ipi.components.machines.contract import MachineArgs
 from metal_ipi.components.machines.equinix_metal.networks import Networks
 from metal_ipi.components.machines.tags import tags
+from metal_ipi.components.waiting import coming_from
 from metal_ipi.provider.types import MachineOrder
 
 
@@ -49,6 +50,6 @@ class Project:
             cluster=self.cluster,
             hostname=args.node.hostname,
             role=args.node.role,
-            run=self.run,
+            run=coming_from(self.run),  # the keys stand before what it boots
             further=self.further_tags,
         )

@@ -64,7 +64,7 @@ class SpotMetalMachine(pulumi.ComponentResource):
                 delete_before_replace=True,
                 ignore_changes=[*_KEPT, *(_kept_parameters(disposable=args.disposable))],
                 parent=self,
-                depends_on=networks.of(args.node.role),
+                depends_on=[*networks.of(args.node.role), *args.boot.before],
             ),
         )
         answer = pulumi.runtime.invoke_output(

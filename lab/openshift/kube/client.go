@@ -91,20 +91,24 @@ func (n Network) Dial(ctx context.Context, network, address string) (net.Conn, e
 
 // Client speaks to one API server, or to whichever of several answers.
 type Client struct {
-	base  string
-	http  *http.Client
-	token string // of a service account; empty: the client is who its certificate says
+	base    string
+	http    *http.Client
+	endless *http.Client // for watches, which have no limit of their own
+	token   string       // of a service account; empty: the client is who its certificate says
+	watches *watches
 }
 
 // NewClient makes a client of https://host:port; the name in the certificate is that of `tls`, or the host.
 func NewClient(base string, config *tls.Config, network Network, timeout time.Duration) *Client {
-	transport := &http.Transport{DialContext: network.Dial, TLSClientConfig: config, MaxIdleConnsPerHost: 1}
-	return &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout}}
+	transport := &http.Transport{DialContext: network.Dial, TLSClientConfig: config, MaxIdleConnsPerHost: 2}
+	return &Client{
+		base: base, http: &http.Client{Transport: transport, Timeout: timeout}, endless: &http.Client{Transport: transport}, watches: &watches{},
+	}
 }
 
 // WithToken is the same client as somebody who proves by a token who he is.
 func (c *Client) WithToken(token string) *Client {
-	return &Client{base: c.base, http: c.http, token: token}
+	return &Client{base: c.base, http: c.http, endless: c.endless, token: token, watches: &watches{}}
 }
 
 // StatusError is an answer other than success.
@@ -144,16 +148,12 @@ func (c *Client) send(ctx context.Context, method, path, kind string, in, out an
 		}
 		body = bytes.NewReader(data)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	request, err := c.request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", "application/json")
 	if in != nil {
 		request.Header.Set("Content-Type", kind)
-	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -184,8 +184,23 @@ func (c *Client) send(ctx context.Context, method, path, kind string, in, out an
 	return json.Unmarshal(data, out)
 }
 
-// Close drops the connections that are kept open.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return request, nil
+}
+
+// Close ends what is followed, and drops the connections that are kept open.
+func (c *Client) Close() {
+	c.watches.close()
+	c.http.CloseIdleConnections()
+}
 
 // ErrUnchanged is what a change returns that finds nothing to do.
 var ErrUnchanged = errors.New("nothing to change")
@@ -205,11 +220,25 @@ func (c *Client) Get(ctx context.Context, path string) (Object, error) {
 
 // List is the objects right under a path.
 func (c *Client) List(ctx context.Context, path string) ([]Object, error) {
+	items, _, err := c.list(ctx, path)
+	return items, err
+}
+
+// list is the objects right under a path, and of which version the list is.
+func (c *Client) list(ctx context.Context, path string) ([]Object, string, error) {
 	var list struct {
-		Items []Object `json:"items"`
+		Metadata Meta     `json:"metadata"`
+		Items    []Object `json:"items"`
 	}
 	err := c.Do(ctx, http.MethodGet, path, nil, &list)
-	return list.Items, err
+	return list.Items, list.Metadata.ResourceVersion, err
+}
+
+// Put writes a subresource of an object as it was last seen, without asking for it first; the result is the object as it is
+// then. A conflict, and no object, are errors: others came before.
+func (c *Client) Put(ctx context.Context, path, part string, object Object) (Object, error) {
+	written := Object{}
+	return written, c.Do(ctx, http.MethodPut, path+"/"+part, object, &written)
 }
 
 // Update replaces the object at a path by what `change` makes of it, or makes it; `part` is the subresource that changes,

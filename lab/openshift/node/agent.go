@@ -26,7 +26,9 @@ import (
 )
 
 const (
-	heartbeatEvery = 5 * time.Second
+	// heartbeatEvery is the real kubelet's (kubernetes, pkg/kubelet/apis/config/v1beta1/defaults.go, NodeStatusUpdateFrequency).
+	heartbeatEvery = 10 * time.Second
+	buryEvery      = 2 * time.Second
 	// The real kubelet looks every 100 ms whether it can call its node ready (kubernetes, pkg/kubelet/kubelet.go,
 	// fastStatusUpdateOnce).
 	unreadyEvery = 500 * time.Millisecond
@@ -63,6 +65,10 @@ type agent struct {
 	// pkg/kubelet/kubelet_node_status.go, registrationCompleted): whose Node object is deleted stays out until it starts
 	// again.
 	registered bool
+	// last is the node as the API had it when it was last written: what others did not change meanwhile need not be asked for.
+	last kube.Object
+	// noPods is whether the API keeps no pods.
+	noPods bool
 }
 
 // errDeleted is what the kubelet meets whose Node object was deleted while it ran.
@@ -113,23 +119,38 @@ func (a *agent) member(ctx context.Context) error {
 				a.joined(ctx, client)
 			}
 		}
+		pause := unreadyEvery
+		if ready {
+			pause = heartbeatEvery
+		}
+		a.buryUntil(ctx, client, a.now().Add(pause))
+	}
+	return ctx.Err()
+}
+
+// buryUntil buries pods until it is time for the next report.
+func (a *agent) buryUntil(ctx context.Context, client *kube.Client, next time.Time) {
+	for ctx.Err() == nil {
 		if err := a.bury(ctx, client); err != nil {
 			a.log.Printf("pods that are to go stay: %v", err)
 		}
-		if ready {
-			sleep(ctx, heartbeatEvery)
-		} else {
-			sleep(ctx, unreadyEvery)
+		left := next.Sub(a.now())
+		if left <= 0 {
+			return
 		}
+		sleep(ctx, min(left, buryEvery))
 	}
-	return ctx.Err()
 }
 
 // bury does what the kubelet does last for a pod that is to be deleted: nothing of it runs here, so its object goes.
 // A small API server keeps no pods.
 func (a *agent) bury(ctx context.Context, client *kube.Client) error {
+	if a.noPods {
+		return nil
+	}
 	pods, err := assignedTo(ctx, client, a.name)
 	if kube.Code(err) == http.StatusNotFound {
+		a.noPods = true
 		return nil
 	}
 	for _, pod := range pods {
@@ -151,7 +172,7 @@ func (a *agent) bury(ctx context.Context, client *kube.Client) error {
 
 // assignedTo is the API's pods for a node.
 func assignedTo(ctx context.Context, client *kube.Client, node string) ([]kube.Object, error) {
-	return client.List(ctx, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+node))
+	return client.Follow(ctx, "/api/v1/pods?fieldSelector="+url.QueryEscape("spec.nodeName="+node))
 }
 
 // certificate is the node's own, from an earlier run or newly asked for.
@@ -247,7 +268,7 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 			ready.Status, ready.Reason, ready.Message = "False", "KubeletNotReady", why
 		}
 	}
-	err = client.Update(ctx, kube.Nodes+"/"+a.name, "status", func(current kube.Object) (kube.Object, error) {
+	change := func(current kube.Object) (kube.Object, error) {
 		if current == nil && a.registered {
 			return nil, errDeleted
 		}
@@ -266,9 +287,37 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 		}
 		status, err := toObject(node.Status)
 		return with(current, "status", status), err
-	})
+	}
+	err = a.write(ctx, client, change)
 	a.registered = a.registered || err == nil
 	return node.Status.Conditions[0].Status == "True", err
+}
+
+// write has the node's object say what `change` makes of it. One that nobody else changed since is not asked for first.
+func (a *agent) write(ctx context.Context, client *kube.Client, change func(kube.Object) (kube.Object, error)) error {
+	path := kube.Nodes + "/" + a.name
+	if a.last != nil {
+		wanted, err := change(a.last)
+		if err != nil {
+			return err
+		}
+		written, err := client.Put(ctx, path, "status", wanted)
+		if err == nil {
+			a.last = written
+			return nil
+		}
+		a.last = nil
+		if code := kube.Code(err); code != http.StatusConflict && code != http.StatusNotFound {
+			return err
+		}
+	}
+	if err := client.Update(ctx, path, "status", change); err != nil {
+		return err
+	}
+	if current, err := client.Get(ctx, path); err == nil { // else the next write asks first
+		a.last = current
+	}
+	return nil
 }
 
 // node is what this machine says of itself. Its role it may not say.

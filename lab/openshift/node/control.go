@@ -54,11 +54,11 @@ func (c *controller) Run(ctx context.Context) {
 }
 
 func (c *controller) step(ctx context.Context) error {
-	requests, err := c.objects.List(ctx, kube.CSRs)
+	requests, err := c.objects.Follow(ctx, kube.CSRs)
 	if err != nil {
 		return err
 	}
-	seen, err := c.objects.List(ctx, kube.Nodes)
+	seen, err := c.objects.Follow(ctx, kube.Nodes)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ type certifier struct {
 func (c *certifier) step(ctx context.Context, requests []kube.Object) error {
 	var problems []error
 	for _, object := range requests {
+		if status, _ := object["status"].(kube.Object); status["certificate"] != nil {
+			continue // they stay for hours
+		}
 		csr, err := fromObject[kube.CSR](object)
 		if err == nil && (csr.Spec.SignerName == kube.KubeletSigner || csr.Spec.SignerName == kube.ServingSigner) {
 			err = c.settle(ctx, csr)

@@ -26,7 +26,7 @@ const metalLB = "metallb-system"
 // spread has the pods of DaemonSets be there, one on each node that they are for, and no others; of a Deployment one, on
 // a node that is ready. A small API server has neither.
 func (c *controller) spread(ctx context.Context, nodes []kube.Object) error {
-	sets, err := c.objects.List(ctx, workloads+"/daemonsets")
+	sets, err := c.objects.Follow(ctx, workloads+"/daemonsets")
 	if kube.Code(err) == http.StatusNotFound {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (c *controller) spread(ctx context.Context, nodes []kube.Object) error {
 		}
 	}
 	if slices.ContainsFunc(sets, func(set kube.Object) bool { return space(set) == metalLB }) {
-		deployments, err := c.objects.List(ctx, workloads+"/namespaces/"+metalLB+"/deployments")
+		deployments, err := c.objects.Follow(ctx, workloads+"/namespaces/"+metalLB+"/deployments")
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (c *controller) spread(ctx context.Context, nodes []kube.Object) error {
 			}
 		}
 	}
-	pods, err := c.objects.List(ctx, allPods)
+	pods, err := c.objects.Follow(ctx, allPods)
 	if err != nil {
 		return err
 	}

@@ -190,6 +190,39 @@ func TestANodeJoins(t *testing.T) {
 	}
 }
 
+func TestAHeartbeatIsOneRequestAndKeepsWhatOthersWrote(t *testing.T) {
+	node, api, _, _ := joining(t)
+	node.attached = true
+	ctx := context.Background()
+	certificate := must(node.agent.certificate(ctx))
+	client := node.agent.access.client(&certificate, node.host.network)
+	defer client.Close()
+	must(node.agent.report(ctx, client))
+	path := kube.Nodes + "/node0"
+	gets, puts := len(api.requests(http.MethodGet)), len(api.requests(http.MethodPut))
+	must(node.agent.report(ctx, client))
+	if asked := len(api.requests(http.MethodGet)) - gets; asked != 0 || len(api.requests(http.MethodPut)) != puts+1 {
+		t.Errorf("asked %d times, wrote %d times", asked, len(api.requests(http.MethodPut))-puts)
+	}
+
+	object := api.get(path)
+	api.set(path, with(object, "metadata", with(metadata(object), "labels", kube.Object{"of": "others"})))
+	refused := 0
+	api.refuseWhere(http.StatusConflict, func(method, _ string) bool {
+		if method == http.MethodPut {
+			refused++
+		}
+		return method == http.MethodPut && refused == 1
+	})
+	must(node.agent.report(ctx, client))
+	if labels := metadata(api.get(path))["labels"]; refused != 2 || !reflect.DeepEqual(labels, kube.Object{"of": "others"}) {
+		t.Errorf("written %d times, labels %v", refused, labels)
+	}
+	if metadata(node.agent.last)["labels"] == nil {
+		t.Error("the next heartbeat begins with what was there before")
+	}
+}
+
 // As the kubelet: it registers its node once, and again only when it starts again.
 func TestANodeThatIsDeletedStaysOutUntilTheKubeletStartsAgain(t *testing.T) {
 	node, api, _, heard := joining(t)

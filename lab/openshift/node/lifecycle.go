@@ -75,8 +75,7 @@ func withLabels(node kube.Object) (kube.Object, bool) {
 
 // withoutTaint is a node that is ready without the taint of one that is not; false if there is nothing to take away.
 func withoutTaint(object kube.Object) (kube.Object, bool) {
-	node, err := fromObject[kube.Node](object)
-	if err != nil || !kube.Is(node.Status.Conditions, "Ready", "True") {
+	if status, _ := readiness(object); status != "True" {
 		return object, false
 	}
 	spec, _ := object["spec"].(kube.Object)
@@ -109,16 +108,16 @@ func schedulable(object kube.Object, wanted bool) (kube.Object, bool) {
 
 // observeNode tells of a node that stopped reporting that nothing is known of it; false if there is nothing to tell.
 func observeNode(object kube.Object, now time.Time) (kube.Object, bool) {
+	status, heartbeat := readiness(object)
+	if status == "" || status == "Unknown" {
+		return object, false
+	}
+	last, err := time.Parse(time.RFC3339, heartbeat)
+	if err == nil && now.Sub(last) <= gracePeriod {
+		return object, false
+	}
 	node, err := fromObject[kube.Node](object)
 	if err != nil {
-		return object, false
-	}
-	ready := kube.Find(node.Status.Conditions, "Ready")
-	if ready == nil || ready.Status == "Unknown" {
-		return object, false
-	}
-	last, err := time.Parse(time.RFC3339, ready.LastHeartbeatTime)
-	if err == nil && now.Sub(last) <= gracePeriod {
 		return object, false
 	}
 	for number := range node.Status.Conditions {
@@ -127,6 +126,20 @@ func observeNode(object kube.Object, now time.Time) (kube.Object, bool) {
 		each.LastTransitionTime = kube.Time(now)
 	}
 	return withStatus(object, "conditions", node.Status.Conditions), true
+}
+
+// readiness is whether a node says that it is ready, and when it last did; empty where it says nothing. The loops ask each
+// node again and again: the typed form of all of them takes more time than all else that they do.
+func readiness(object kube.Object) (status, heartbeat string) {
+	its, _ := object["status"].(kube.Object)
+	conditions, _ := its["conditions"].([]any)
+	for _, each := range conditions {
+		if condition, _ := each.(kube.Object); condition["type"] == "Ready" {
+			status, _ = condition["status"].(string)
+			heartbeat, _ = condition["lastHeartbeatTime"].(string)
+		}
+	}
+	return status, heartbeat
 }
 
 // controlPlaneNodes is the nodes of the control plane that have registered.

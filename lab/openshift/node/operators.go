@@ -94,11 +94,11 @@ func operate(ctx context.Context, path string, logger *log.Logger) error {
 }
 
 func (o operators) step(ctx context.Context) error {
-	requests, err := o.client.List(ctx, kube.CSRs)
+	requests, err := o.client.Follow(ctx, kube.CSRs)
 	if err != nil {
 		return err
 	}
-	nodes, err := o.client.List(ctx, kube.Nodes)
+	nodes, err := o.client.Follow(ctx, kube.Nodes)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (o operators) reconcileVersion(ctx context.Context, loops controller, nodes
 
 // fillTokens writes tokens of service accounts into the Secrets that are there for them.
 func (o operators) fillTokens(ctx context.Context) error {
-	found, err := o.client.List(ctx, secrets+"?fieldSelector=type%3D"+strings.ReplaceAll(tokenKind, "/", "%2F"))
+	found, err := o.client.Follow(ctx, secrets+"?fieldSelector=type%3D"+strings.ReplaceAll(tokenKind, "/", "%2F"))
 	if err != nil {
 		return err
 	}
