@@ -116,7 +116,7 @@ class Meeting:
                 await backoff.clock.sleep(self._look)
 
     async def _check_all(self, jobs: Mapping[str, Job]) -> None:
-        if jobs.keys() != self._asked:
+        if set(jobs) != self._asked:
             self._told, self._asked = {}, set(jobs)
         asked = [job for name, job in jobs.items() if name not in self._told]
         answers = await asyncio.gather(*(self._ask(job, jobs) for job in asked))
