@@ -13,7 +13,7 @@ from metal_ipi.provider.resources.gate_kinds import GateLogs, GateNode
 
 _TCP_TIMEOUT = 2.0
 _LOGIN_TIMEOUT = 60.0
-"""An emulated machine needs seconds for a key exchange; 17 s were measured of three at once on a busy system."""
+"""Seconds. With three emulated machines at once on a busy system, a login took up to 17 s."""
 _COMMAND_TIMEOUT = 30.0
 _CONSOLE_SILENCE = 2.0
 """After so many seconds of silence a console is considered to have printed everything."""
