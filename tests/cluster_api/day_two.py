@@ -106,7 +106,9 @@ def control_plane_kept(fleet: Fleet, count: int) -> None:
         lambda: hub.condition(made.MACHINES, machine, "OwnerRemediated")[1] == "CannotBeRemediated", "it is refused"
     )
     assert "etcd needs 2" in hub.condition(made.MACHINES, machine, "OwnerRemediated")[2]
-    assert machine in hub.condition(made.CONTROL_PLANES, fleet.name, "Remediating")[2]
+    hub.until(
+        lambda: machine in hub.condition(made.CONTROL_PLANES, fleet.name, "Remediating")[2], "the control plane says so"
+    )
     fleet.power(others[0][1], "on")
     hub.until(lambda: machine not in fleet.machines(), "the Machine goes once the other one is back", _LONGEST)
     fleet.until_settled(count, "another one has joined")
