@@ -43,7 +43,14 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Of an object; of all of a namespace, or of all, where name or namespace is empty."""
+        """The path of an object; of all objects of a namespace where `name` is empty, of all where both are.
+
+        Raises ApiError for a name that would lead to another path: HTTP clients resolve `..`. The rule is Kubernetes'
+        own (IsValidPathSegmentName in k8s.io/apimachinery, pkg/api/validation/path/name.go).
+        """
+        for each in (namespace, name):
+            if each in (".", "..") or "/" in each or "%" in each:
+                raise ApiError(f"'{each}' is not the name of an object ({self.kind})", 0)
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         within = f"/namespaces/{namespace}" if namespace else ""
         return f"{root}{within}/{self.plural}" + "".join(f"/{part}" for part in (name, subresource) if part)

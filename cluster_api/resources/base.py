@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 Name = Annotated[str, Field(min_length=1, max_length=253)]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+"""The name of an object: it is part of a path of the API."""
 
 
 class Part(BaseModel):
@@ -32,13 +34,13 @@ class Reference(Part):
 
     api_group: Name = Field(description="its API group")
     kind: Name = Field(description="its kind")
-    name: Name = Field(description="its name")
+    name: ObjectName = Field(description="its name")
 
 
 class SecretReference(Part):
     """A Secret of the same namespace."""
 
-    name: Name = Field(description="its name")
+    name: ObjectName = Field(description="its name")
 
 
 class Endpoint(Part):

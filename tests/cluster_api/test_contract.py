@@ -20,7 +20,8 @@ import yaml
 
 from lab.errors import LabError
 from metal_ipi.cluster_api import crds, rbac
-from metal_ipi.cluster_api.api import Api
+from metal_ipi.cluster_api.api import SECRET as SECRETS
+from metal_ipi.cluster_api.api import Api, ApiError
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import ASSETS
 from metal_ipi.cluster_api.engine.state import Entry
@@ -223,6 +224,17 @@ def test_no_secret_of_another_namespace_is_read(hub: Hub) -> None:
     hub.patch(made.FACILITIES, "theirs", {"spec": {"secretsRef": {"name": "mine-settings"}}}, namespace=_OTHER)
     message = _said(hub, made.FACILITIES, "theirs", "NoSecrets", namespace=_OTHER)
     assert "there is no Secret other/mine-settings" in message
+
+
+@pytest.mark.parametrize("name", ["../../facility/secrets/path-settings", "..", "a%2Fb"])
+def test_a_name_is_no_path_to_another_namespace(hub: Hub, name: str) -> None:
+    if hub.get(made.FACILITIES, "path") is None:
+        made.facility(hub, *made.settings("path"))
+    with pytest.raises(ApiError, match="is not the name of an object"):
+        asyncio.run(Api(str(hub.providers)).get(SECRETS, _OTHER, name))
+    change = {"spec": {"secretsRef": {"name": name}}}
+    with pytest.raises(LabError, match=r"spec\.secretsRef\.name"):
+        hub.patch(made.FACILITIES, "path", change)
 
 
 def test_a_release_that_is_another_than_the_settings_is_refused(hub: Hub) -> None:
