@@ -19,7 +19,7 @@ from pathlib import Path
 import kopf
 from prometheus_client import start_http_server
 
-from metal_ipi.cluster_api import admission, metrics
+from metal_ipi.cluster_api import admission, metrics, webhooks
 from metal_ipi.cluster_api.api import Api
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters
@@ -44,7 +44,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--webhook-certificates", type=Path, help="a folder with tls.crt and tls.key of the webhook; not set: none"
     )
-    parser.add_argument("--webhook-port", type=int, default=9443, help="where the API server asks")
+    parser.add_argument("--webhook-port", type=int, default=webhooks.PORT, help="where the API server asks")
     parser.add_argument("--webhook-address", help="the address of that; not set: all")
     given = parser.parse_args()
     if not 5 <= given.lease_seconds <= 300:

@@ -18,13 +18,14 @@ from typing import Any
 
 from aiohttp import web
 
-from metal_ipi.cluster_api import domains, settings
+from metal_ipi.cluster_api import settings
 from metal_ipi.cluster_api.api import Api, ApiError, Object
 from metal_ipi.cluster_api.clusters import (
     Clusters,
     NotUsable,
     read,
     refuse_another_name,
+    refuse_domains,
     refuse_without_servers,
     secrets_of,
     servers_of,
@@ -75,9 +76,7 @@ class Admission:
         except NotUsable as error:
             warnings.append(f"{error}: what is secret, or missing, is checked when it is there")
         valid = await asyncio.to_thread(_checked, item, secrets)
-        servers = servers_of(valid)
-        if wrong := domains.problems(item, servers):
-            raise NotUsable("FailureDomainsRefused", "\n".join(wrong))
+        refuse_domains(item, servers_of(valid))
         cluster = await self._clusters.cluster_of(item)
         if cluster is not None:
             refuse_another_name(valid, cluster)
@@ -91,13 +90,11 @@ class Admission:
         reference: Mapping[str, Any] = ((cluster or {}).get("spec") or {}).get("infrastructureRef") or {}
         if cluster is None or not reference.get("name"):
             return []
-        namespace = cluster["metadata"]["namespace"]
-        facility = await self._api.get(METAL_IPI_CLUSTER.resource, namespace, reference["name"])
-        if facility is None:
-            return []
+        found = await self._api.get(METAL_IPI_CLUSTER.resource, cluster["metadata"]["namespace"], reference["name"])
+        release = ((found or {}).get("spec") or {}).get("settings", {}).get("openshiftVersion")
         try:
-            valid = await asyncio.to_thread(_checked, facility, None)
-            control_plane.refuse(item, valid)
+            if release is not None:
+                control_plane.refuse(item, str(release))
         except NotUsable as error:
             return [str(error)]
         return []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from metal_ipi.cluster_api import manifests, settings
+from metal_ipi.cluster_api import domains, manifests, settings
 from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object
 from metal_ipi.cluster_api.engine.engine import Engine
 from metal_ipi.cluster_api.engine.plan import Plan
@@ -245,6 +245,12 @@ def refuse_another_name(valid: Settings, cluster: Object) -> None:
         raise NotUsable(
             "SettingsRefused", f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one"
         )
+
+
+def refuse_domains(facility: Object, listed: Mapping[str, ListedServer]) -> None:
+    """Raises NotUsable for failure domains that are wrong. `listed` are the listed servers, by name."""
+    if wrong := domains.problems(facility, listed):
+        raise NotUsable("FailureDomainsRefused", "\n".join(wrong))
 
 
 def _uid(facility: Object) -> str:

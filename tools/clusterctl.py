@@ -71,15 +71,13 @@ def printed(module: str) -> list[Object]:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def components(
-    provider: str, definitions: Sequence[Object], rights: Sequence[Object], webhook: Sequence[Object], image: str
-) -> list[Object]:
-    """The objects that clusterctl installs for one of PROVIDERS."""
+def components(provider: str, definitions: Sequence[Object], needed: Sequence[Object], image: str) -> list[Object]:
+    """The objects that clusterctl installs for one of PROVIDERS. `needed` are the program's account, rights and
+    webhook."""
     label = f"{provider}-{NAME}"
     own = [each for each in definitions if each["metadata"]["labels"][_LABEL] == label]
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    whole = [*rights, *webhook, _deployment(image, _account(rights), _certificate(webhook))]
-    program = whole if provider == "infrastructure" else []
+    program = [*needed, _deployment(image, needed)] if provider == "infrastructure" else []
     return [space, *own, *program]
 
 
@@ -116,12 +114,12 @@ def write(folder: Path, image: str) -> None:
     from metal_ipi.stacks.cluster_api.settings import cluster_template
 
     of = version()
-    definitions, rights = printed("metal_ipi.cluster_api.crds"), printed("metal_ipi.cluster_api.rbac")
-    webhook = printed("metal_ipi.cluster_api.webhooks")
+    definitions = printed("metal_ipi.cluster_api.crds")
+    needed = [*printed("metal_ipi.cluster_api.rbac"), *printed("metal_ipi.cluster_api.webhooks")]
     for provider in PROVIDERS:
         place = folder / f"{provider}-{NAME}" / of
         place.mkdir(parents=True, exist_ok=True)
-        found = components(provider, definitions, rights, webhook, image)
+        found = components(provider, definitions, needed, image)
         (place / f"{provider}-components.yaml").write_text(yaml.safe_dump_all(found, sort_keys=False))
         (place / "metadata.yaml").write_text(yaml.safe_dump(metadata(of), sort_keys=False))
     (folder / f"infrastructure-{NAME}" / of / "cluster-template.yaml").write_text(cluster_template())
@@ -174,18 +172,12 @@ def variables(document: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _account(rights: Sequence[Object]) -> str:
-    return next(str(each["metadata"]["name"]) for each in rights if each["kind"] == "ServiceAccount")
-
-
-def _certificate(webhook: Sequence[Object]) -> str:
-    """The Secret with the webhook's certificate."""
-    return next(str(each["spec"]["secretName"]) for each in webhook if each["kind"] == "Certificate")
-
-
-def _deployment(image: str, account: str, certificate: str) -> Object:
+def _deployment(image: str, needed: Sequence[Object]) -> Object:
+    by_kind = {each["kind"]: each for each in needed}
+    account = by_kind["ServiceAccount"]["metadata"]["name"]
+    certificate = by_kind["Certificate"]["spec"]["secretName"]
+    labels = by_kind["Service"]["spec"]["selector"]
     name = {"name": _PROGRAM, "namespace": NAMESPACE}
-    labels = {"control-plane": _PROGRAM}
     container = {
         "name": "manager",
         "image": image,

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -174,20 +174,16 @@ def merged(described: Sequence[Cluster], told: Mapping[str, Sequence[Cluster]]) 
         on = by_domain.pop(each.domain, []) if each.status in ("not asked", "not on a hub") else []
         if not on:
             known = "none of the hubs that were asked has it" if told and each.status == "not asked" else each.told
-            found.append(_with(each, told=known))
+            found.append(replace(each, told=known))
         for place in on:
             others = [f"hub {other.hub} has it, too: one of them has to let it go" for other in on if other != place]
             if each.status == "not on a hub":
                 others.append(f"the file of stack {each.stack} names no hub (clusterApi)")
             text = "; ".join([*others, *filter(None, [place.told])])
-            found.append(_with(place, stack=each.stack, status="failed" if others else place.status, told=text))
+            found.append(replace(place, stack=each.stack, status="failed" if others else place.status, told=text))
     for rest in by_domain.values():
-        found += [_with(each, told=each.told or "no stack file here describes it") for each in rest]
+        found += [replace(each, told=each.told or "no stack file here describes it") for each in rest]
     return sorted(found, key=lambda each: (each.hub, each.domain, each.stack))
-
-
-def _with(cluster: Cluster, **changes: Any) -> Cluster:
-    return Cluster(**{**cluster.__dict__, **changes})
 
 
 def counted(clusters: Sequence[Cluster]) -> str:

@@ -27,7 +27,6 @@ from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG,
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value, take_along
 from metal_ipi.components.cluster_api.objects import outputs_secret
 from metal_ipi.components.install.assets import parse
-from metal_ipi.stacks.settings import Settings
 
 NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
@@ -86,7 +85,7 @@ class ControlPlaneReconciler(Reconciler):
         said = Said(main=self.main)
         if not work.provisioned:
             return said.ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
-        refuse(item, work.settings)
+        refuse(item, work.settings.openshift_version)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
         for name in work.manifests.folders if not formed else ():
@@ -221,9 +220,9 @@ class ControlPlaneReconciler(Reconciler):
         return not left or work.engine.remove(left, await work.connections(), given_up=False)
 
 
-def refuse(item: Object, settings: Settings) -> None:
-    """Raises NotUsable for what cannot be had of a control plane, whose cluster has these settings."""
-    wanted = f"v{settings.openshift_version}"
+def refuse(item: Object, release: str) -> None:
+    """Raises NotUsable for a control plane of another release than `openshiftVersion` of the settings."""
+    wanted = f"v{release}"
     if item["spec"]["version"] != wanted:
         raise NotUsable(
             "VersionRefused",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from metal_ipi.cluster_api import domains
 from metal_ipi.cluster_api.api import Object
-from metal_ipi.cluster_api.clusters import NotUsable, Work
+from metal_ipi.cluster_api.clusters import NotUsable, Work, refuse_domains
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
 from metal_ipi.cluster_api.store import SecretStore, take_along
@@ -22,8 +22,7 @@ class FacilityReconciler(Reconciler):
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         assert work.servers, "a platform without servers is refused"
-        if wrong := domains.problems(item, work.servers):
-            raise NotUsable("FailureDomainsRefused", "\n".join(wrong))
+        refuse_domains(item, work.servers)
         # Both Secrets: that of the settings, which nobody owns, and an install state that was made elsewhere.
         await work.store.own()
         if name := str((item["spec"].get("secretsRef") or {}).get("name") or ""):
