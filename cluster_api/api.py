@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
@@ -66,12 +67,16 @@ class Api:
     """Calls raise ApiError."""
 
     def __init__(self, kubeconfig: str | None = None) -> None:
-        """`kubeconfig` is a path; None: the account of the pod that this runs in."""
+        """`kubeconfig` is a path; None: the account of the pod that this runs in. Raises ApiError for a wrong file."""
         configuration = client.Configuration()
         if kubeconfig is None:
             config.load_incluster_config(configuration)
         else:
-            config.load_kube_config(kubeconfig, client_configuration=configuration)
+            try:
+                config.load_kube_config(kubeconfig, client_configuration=configuration)
+            except (config.ConfigException, yaml.YAMLError, TypeError, ValueError, OSError) as error:
+                why = " ".join(str(error).split())
+                raise ApiError(f"{kubeconfig} is no kubeconfig that can be used: {why}", 0) from None
         cast(Any, configuration).retries = False
         self._client = client.ApiClient(configuration)
 

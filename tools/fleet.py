@@ -189,7 +189,8 @@ def merged(described: Sequence[Cluster], told: Mapping[str, Sequence[Cluster]]) 
 def counted(clusters: Sequence[Cluster]) -> str:
     """How many there are of each status."""
     counts = Counter(each.status for each in clusters)
-    return f"{len(clusters)} clusters: " + ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    return f"{len(clusters)} clusters" + (f": {told}" if told else "")
 
 
 def markdown(clusters: Sequence[Cluster], silent: Mapping[str, str]) -> str:

@@ -129,12 +129,14 @@ def test_hubs_that_are_named_wrongly_are_refused(tmp_path: Path, hubs: list[str]
     assert not (tmp_path / "fleet").exists()
 
 
-def test_a_hub_that_does_not_tell_is_named_and_the_page_is_written(tmp_path: Path) -> None:
-    (file := tmp_path / "kubeconfig").write_text("apiVersion: v1\nkind: Config\n")
+@pytest.mark.parametrize("text", ["apiVersion: v1\nkind: Config\n", "-----BEGIN PRIVATE KEY-----\n", "{", ""])
+def test_a_hub_that_does_not_tell_is_named_and_the_page_is_written(tmp_path: Path, text: str) -> None:
+    (file := tmp_path / "kubeconfig").write_text(text)
     (tmp_path / "metal_ipi").symlink_to(ROOT / "metal_ipi")
     with pytest.raises(StackError, match=r"1 of 1 hubs did not tell .*written without them"):
         fleet.write(tmp_path, [f"east={file}"], tmp_path / "fleet")
-    assert "Hub east did not tell: " in (tmp_path / "fleet" / "fleet.md").read_text()
+    page = (tmp_path / "fleet" / "fleet.md").read_text()
+    assert "0 clusters.\n\nHub east did not tell: " in page and "kubeconfig is no kubeconfig that can be used: " in page
 
 
 def test_no_text_of_a_long_picture_meets_another() -> None:
