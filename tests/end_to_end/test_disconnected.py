@@ -26,6 +26,8 @@ pytestmark = [
     ),
 ]
 _STACK = "disconnected"
+_LONGEST = 30 * 60.0
+"""Seconds for an installation on servers that are emulated in software, on a busy system."""
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +99,15 @@ def test_it_is_installed_and_asks_nobody_outside(site: Project) -> None:
     assert {"mirror.facility.test", "api-int.disconnected.facility.test"} <= set(seen["site"])
     site.assert_unchanged("up")
     site.assert_down()
+
+
+@pytest.mark.libvirt
+@pytest.mark.usefixtures("emulation")
+def test_emulated_machines_are_checked_and_installed_there(tmp_path: Path) -> None:
+    for site in copies(tmp_path, machines="libvirt", stack=_STACK):
+        told = site.make("up", seconds=_LONGEST).text
+        assert "disk-latency: of " in told and "overridden: disks of the lab are files of a busy system" in told
+        assert "sent into its installer again" not in told, "none was taken for silent while it was held"
+        assert (_outside(site)["outside"], _outside(site)["sent"]) == ([], [])
+        site.assert_unchanged("up")
+        site.assert_down()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ pytestmark = [
     pytest.mark.skipif(NMSTATECTL.cached() is None and cargo() is None, reason="no nmstatectl, and no cargo"),
 ]
 _STACK = "bonded"
+_LONGEST = 30 * 60.0
+"""Seconds for an installation on servers that are emulated in software, on a busy system."""
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +50,17 @@ def _changed(server: int, key: str, value: Any) -> dict[str, Any]:
     return {"platform": platform}
 
 
-def test_every_node_has_its_bond_and_its_vlan(rack: Project) -> None:
-    assert _links(rack) == {
-        name: {
-            "bond0": f"active-backup/52:54:00:72:61:0{number},52:54:00:72:62:0{number}",
-            "bond0.100": "100/bond0",
-        }
-        for number, name in enumerate(("control-plane-0", "control-plane-1", "control-plane-2", "worker-0"))
+_EACH = {
+    name: {
+        "bond0": f"active-backup/52:54:00:72:61:0{number},52:54:00:72:62:0{number}",
+        "bond0.100": "100/bond0",
     }
+    for number, name in enumerate(("control-plane-0", "control-plane-1", "control-plane-2", "worker-0"))
+}
+
+
+def test_every_node_has_its_bond_and_its_vlan(rack: Project) -> None:
+    assert _links(rack) == _EACH
     for console in (rack.layout.state / "machines").glob("*/console.log"):
         told = [line for line in console.read_text().splitlines() if "NetworkManager: bond0 (" in line]
         assert len(told) >= 2, "the live system has it, and the one on disk"
@@ -68,3 +74,13 @@ def test_nmstatectl_says_in_a_preview_what_it_does_not_take(rack: Project) -> No
     rack.restore()
     assert "nmstatectl does not take these networks, and nothing was changed" in told
     assert "platform.servers[3].networkConfig" in told and "802.1z" in told
+
+
+@pytest.mark.libvirt
+@pytest.mark.usefixtures("emulation")
+def test_emulated_machines_make_them_in_both_systems(tmp_path: Path) -> None:
+    for site in copies(tmp_path, machines="libvirt", stack=_STACK, variant=SMALL):
+        site.make("up", seconds=_LONGEST)
+        assert _links(site) == _EACH
+        site.assert_unchanged("up")
+        site.assert_down()
