@@ -271,6 +271,10 @@ class Project:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def http_status(self, url: str) -> str:
+        """The status of an answer from the facility, whoever signed its certificate; `000` if nobody answers."""
+        return self.facility("sh", "-c", f"curl -sk -m 3 -o /dev/null -w '%{{http_code}}' {url} || true")
+
     def holdings(self) -> dict[str, Any]:
         """What the facility holds, by its API and a zone transfer."""
         return json.loads(self.inside("holdings"))

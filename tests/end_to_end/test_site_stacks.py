@@ -31,28 +31,24 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Project, N
         project.assert_down()
 
 
-def _answers(site: Project, url: str) -> str:
-    """The status of an answer, as curl has it; 000 where there is none."""
-    command = f"curl -sk -m 3 -o /dev/null -w '%{{http_code}}' {url} || true"
-    return site.facility("sh", "-c", command)
-
-
 @pytest.mark.parametrize("site", ["baremetal"], indirect=True)
 def test_the_platforms_addresses_move_to_a_machine_that_serves(site: Project) -> None:
     output = site.output()
     assert (output["api"]["address"], output["ingress"]["address"]) == (_API, _INGRESS)
     for number in (0, 1, 2):  # one of them has the API's address
         site.rack("power", server=f"server-{number}", to="off")
-        await_(lambda: _answers(site, f"https://{_API}:6443/readyz") == "200", f"the API without server-{number}", 30)
+        await_(lambda: site.http_status(f"https://{_API}:6443/readyz") == "200", f"the API without server-{number}", 30)
         site.rack("power", server=f"server-{number}", to="on")
         await_(lambda: site.make("output").status == 0, "the lab answers")
         host = output["nodes"][number]["public_ipv4"]
-        await_(lambda host=host: _answers(site, f"https://{host}:6443/readyz") == "200", f"{host} serves again")
-    assert _answers(site, f"https://{_INGRESS}/") == "503"
+        await_(lambda host=host: site.http_status(f"https://{host}:6443/readyz") == "200", f"{host} serves again")
+    assert site.http_status(f"https://{_INGRESS}/") == "503"
     site.rack("power", server="server-3", to="off")
-    await_(lambda: _answers(site, f"https://{_INGRESS}/") == "000", "nobody takes ingress: the only router is off", 30)
+    await_(
+        lambda: site.http_status(f"https://{_INGRESS}/") == "000", "nobody takes ingress: the only router is off", 30
+    )
     site.rack("power", server="server-3", to="on")
-    await_(lambda: _answers(site, f"https://{_INGRESS}/") == "503", "the router is back")
+    await_(lambda: site.http_status(f"https://{_INGRESS}/") == "503", "the router is back")
 
 
 @pytest.mark.parametrize("site", ["arbiter"], indirect=True)
@@ -67,7 +63,7 @@ def test_an_arbiter_joins_by_its_own_configuration_and_serves_nothing(site: Proj
         "node-role.kubernetes.io/master",
         "node-role.kubernetes.io/arbiter",
     }
-    assert _answers(site, f"https://{nodes['arbiter']['public_ipv4']}:6443/readyz") == "000"
+    assert site.http_status(f"https://{nodes['arbiter']['public_ipv4']}:6443/readyz") == "000"
 
 
 @pytest.mark.parametrize("site", ["fips"], indirect=True)
