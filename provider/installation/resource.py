@@ -270,6 +270,6 @@ async def _with_logs(job: Job, error: ProviderError) -> ProviderError:
         return error
     node = job.installed if isinstance(seen, Installed) else job.installing
     redact = Redactor()
-    redact.learn(place.directory for place in job.artifacts)  # the live system's kernel command line contains it
+    redact.learn(place.directory for place in job.artifacts)  # Ignition logs the URLs that it fetches
     logs = await gather(job.access(node), f"installation-{job.hostname}", [node], redact=redact)
     return ProviderError(f"{error}\n  logs: {logs.directory}") if logs.directory else error
