@@ -49,7 +49,7 @@ class Crate:
         program = cargo()
         if program is None:
             raise ProgramMissing(
-                f"{self.name} {self.version} is built with cargo, and there is none (https://rustup.rs)"
+                f"{self.name} {self.version} is built with cargo, which is not on PATH (https://rustup.rs)"
             )
         report(f"building {self.name} {self.version} with cargo (once, minutes) ...")
         command = [program, "install", self.name, "--version", self.version, "--locked", "--force"]

@@ -37,7 +37,7 @@ def download(module: str, folder: Path) -> dict[str, str]:
         told = {}
     if done.returncode != 0 or "Dir" not in told:
         why = told.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
-        raise ProgramMissing(f"{module} cannot be downloaded; see whether the Go module proxy can be reached: {why}")
+        raise ProgramMissing(f"{module} cannot be downloaded; check that the Go module proxy can be reached: {why}")
     return told
 
 
@@ -110,8 +110,8 @@ class GoTool:
         if result.returncode != 0:
             last = "\n".join(result.stdout.strip().splitlines()[-_LINES_TOLD:])
             raise ProgramMissing(
-                f"building {self.program} failed;"
-                f" see whether the Go module proxy can be reached (`go env GOPROXY`):\n{last}"
+                f"building {self.program} failed; check that the Go module proxy can be reached (`go env "
+                f"GOPROXY`):\n{last}"
             )
 
     def _minimum(self) -> golang.Version:

@@ -56,7 +56,7 @@ class Program:
 
         try:
             if self.release is None:
-                raise DownloadFailed(f"its publisher has none for {platform.machine()}")
+                raise DownloadFailed(f"its publisher has no build for {platform.machine()}")
             publisher.fetch(self.release, self._downloaded, report)
         except DownloadFailed as error:
             if self.builder is None:

@@ -67,7 +67,7 @@ def fetch(release: Release, target: Path, report: Report) -> None:
             _check(program, release.check, url)
             program.rename(target)
         except OSError as error:  # for instance a full disk
-            raise DownloadFailed(f"{url} could not be kept: {error}") from error
+            raise DownloadFailed(f"{url} could not be saved: {error}") from error
 
 
 def _located(url: str) -> str:
@@ -76,7 +76,7 @@ def _located(url: str) -> str:
     if setting == "off":
         raise DownloadFailed(f"{SETTING} is off")
     if setting and not setting.startswith("https://"):
-        raise ProgramMissing(f"{SETTING} is {setting!r}: it takes the https:// URL of a mirror, or off")
+        raise ProgramMissing(f"{SETTING} is {setting!r}: set it to the https:// URL of a mirror, or to off")
     return f"{setting.rstrip('/')}/{url.removeprefix('https://')}" if setting else url
 
 
@@ -97,7 +97,7 @@ def _expected(sums: str, url: str) -> str:
     try:
         text = _within(seconds * 2, ask)
     except httpx.InvalidURL as error:
-        raise ProgramMissing(f"{SETTING} is no URL: {error}") from error
+        raise ProgramMissing(f"{SETTING} is not a URL: {error}") from error
     except (httpx.HTTPError, TimeoutError) as error:
         os.environ[UNREACHABLE] = " ".join([*failed, host])
         why = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or f"no answer within {seconds:.0f} s"
@@ -115,10 +115,10 @@ def _transfer(url: str, file: Path, report: Report) -> str:
         try:
             return _stream(url, file, report)
         except httpx.HTTPError as error:
-            why = str(error) or f"nothing came for {_STALLED:.0f} s"
+            why = str(error) or f"no data for {_STALLED:.0f} s"
             if attempt == _ATTEMPTS:
-                raise DownloadFailed(f"{url} did not arrive whole: {why}") from error
-            report(f"{url} broke off, trying once more: {why}")
+                raise DownloadFailed(f"{url} was not downloaded completely: {why}") from error
+            report(f"{url}: the download was interrupted, trying once more: {why}")
     raise AssertionError("the last attempt returns or raises")
 
 
@@ -181,7 +181,7 @@ def _unpack(archive: Path, member: str, url: str) -> Path:
         with tarfile.open(archive, "r:gz") as opened:
             source = opened.extractfile(member)
             if source is None:
-                raise DownloadFailed(f"{member} in {url} is no file")
+                raise DownloadFailed(f"{member} in {url} is not a file")
             with program.open("wb") as out:
                 while block := source.read(_BLOCK):
                     out.write(block)

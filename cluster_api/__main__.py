@@ -34,17 +34,24 @@ _GRACE = 2.0
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m metal_ipi.cluster_api", description="Cluster API providers")
-    parser.add_argument("--kubeconfig", help="the management cluster; not set: the one that this runs in")
-    parser.add_argument("--namespace", default="metal-ipi-system", help="the providers' own, which has their Leases")
+    parser.add_argument("--kubeconfig", help="the management cluster; not set: the one in which this process runs")
     parser.add_argument(
-        "--lease-seconds", type=int, default=15, help="after which one that is silent leads no more, 5 to 300"
+        "--namespace", default="metal-ipi-system", help="the providers' own namespace, which contains their Leases"
     )
-    parser.add_argument("--metrics-port", type=int, default=8080, help="where Prometheus reads; 0: nowhere")
+    parser.add_argument(
+        "--lease-seconds",
+        type=int,
+        default=15,
+        help="seconds without renewal after which a leader loses the Lease, 5 to 300",
+    )
+    parser.add_argument("--metrics-port", type=int, default=8080, help="the port for Prometheus; 0: none")
     parser.add_argument("--metrics-address", default="0.0.0.0", help="the address of that")  # noqa: S104 - in a pod
     parser.add_argument(
-        "--webhook-certificates", type=Path, help="a folder with tls.crt and tls.key of the webhook; not set: none"
+        "--webhook-certificates",
+        type=Path,
+        help="a folder with tls.crt and tls.key of the webhook; not set: no webhook",
     )
-    parser.add_argument("--webhook-port", type=int, default=webhooks.PORT, help="where the API server asks")
+    parser.add_argument("--webhook-port", type=int, default=webhooks.PORT, help="the port of the webhook")
     parser.add_argument("--webhook-address", help="the address of that; not set: all")
     given = parser.parse_args()
     if not 5 <= given.lease_seconds <= 300:

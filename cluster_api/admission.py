@@ -74,7 +74,7 @@ class Admission:
         try:
             secrets = await secrets_of(self._api, item)
         except NotUsable as error:
-            warnings.append(f"{error}: what is secret, or missing, is checked when it is there")
+            warnings.append(f"{error}: settings that are secret or missing are checked later")
         valid = await asyncio.to_thread(_checked, item, secrets)
         refuse_domains(item, servers_of(valid))
         cluster = await self._clusters.cluster_of(item)
@@ -156,7 +156,7 @@ async def _answer(admission: Admission, request: web.Request) -> web.Response:
         asked = review["request"]
         response = await admission.review(asked)
     except (ValueError, KeyError, TypeError) as error:
-        return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {error!r}")
+        return web.Response(status=400, text=f"this is not an AdmissionReview of admission.k8s.io/v1: {error!r}")
     except (ApiError, StateError) as error:
         _logger.warning("an object cannot be checked: %s", error)
         return web.Response(status=503, text=str(error))

@@ -48,7 +48,9 @@ def taken(export: Mapping[str, Any], cluster: str) -> State:
     deployment, known = _deployment(export), types()
     found: dict[str, Entry] = {}
     pending: list[Tree] = deployment.get("pending_operations") or []
-    problems = [f"{name_of(each['resource']['urn'])} is under way ({each['type']}): run `up` first" for each in pending]
+    problems = [
+        f"{name_of(each['resource']['urn'])} is unfinished ({each['type']}): run `up` first" for each in pending
+    ]
     for order, resource in enumerate(deployment["resources"]):
         urn, kind = str(resource["urn"]), str(resource["type"])
         if not resource.get("custom") or kind.startswith(_PROVIDERS):
@@ -59,7 +61,7 @@ def taken(export: Mapping[str, Any], cluster: str) -> State:
             problems.append(f"{name_of(urn)} is a {kind}, which the Cluster API providers cannot keep")
         elif urn.split(":")[2] != cluster:
             problems.append(
-                f"{name_of(urn)} is of stack {urn.split(':')[2]}, and the Cluster is {cluster}: make them one"
+                f"{name_of(urn)} is of stack {urn.split(':')[2]}, and the Cluster is {cluster}: they must be the same"
             )
         else:
             found[urn] = _entry(resource, order)
@@ -80,7 +82,7 @@ def given_back(export: Mapping[str, Any], state: State) -> Tree:
     deployment = _deployment(export)
     there = {str(each["urn"]) for each in deployment["resources"]}
     problems = [
-        f"{name_of(urn)} was made by the hub: take it away there first" for urn in state.entries if urn not in there
+        f"{name_of(urn)} was made by the hub: delete it there first" for urn in state.entries if urn not in there
     ]
     problems += [
         f"{entry.urn} is not finished: {entry.unfinished}" for entry in state.entries.values() if entry.unfinished
@@ -105,7 +107,7 @@ def secret(state: State, cluster: str) -> Tree:
 def _deployment(export: Mapping[str, Any]) -> Tree:
     deployment = export.get("deployment")
     if not isinstance(deployment, dict) or not isinstance(cast(Tree, deployment).get("resources"), list):
-        raise NotAdoptable("it has no deployment.resources: give what `pulumi stack export --show-secrets` prints")
+        raise NotAdoptable("it has no deployment.resources: give the output of `pulumi stack export --show-secrets`")
     return cast(Tree, deployment)
 
 
@@ -168,9 +170,9 @@ def _state_in(path: Path) -> State:
         data: Tree = (yaml.safe_load(path.read_text()) or {}).get("data") or {}
         entries = [Entry.unpacked(text) for text in data.values()]
     except (OSError, yaml.YAMLError, AttributeError, StateError) as error:
-        raise NotAdoptable(f"{path} is no Secret with an install state: {error}") from None
+        raise NotAdoptable(f"{path} is not a Secret with an install state: {error}") from None
     if not entries:
-        raise NotAdoptable(f"{path} is no Secret with an install state: it has no data")
+        raise NotAdoptable(f"{path} is not a Secret with an install state: it has no data")
     return State(entries={entry.urn: entry for entry in entries})
 
 

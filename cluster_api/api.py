@@ -76,7 +76,7 @@ class Api:
                 config.load_kube_config(kubeconfig, client_configuration=configuration)
             except (config.ConfigException, yaml.YAMLError, TypeError, ValueError, OSError) as error:
                 why = " ".join(str(error).split())
-                raise ApiError(f"{kubeconfig} is no kubeconfig that can be used: {why}", 0) from None
+                raise ApiError(f"{kubeconfig} is not a kubeconfig that can be used: {why}", 0) from None
         cast(Any, configuration).retries = False
         self._client = client.ApiClient(configuration)
 

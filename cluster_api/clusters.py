@@ -222,7 +222,7 @@ def read(
     tree = (given or Manifests()).added(settings.merged(facility["spec"].get("settings") or {}, secrets))
     valid = settings.validated(tree)
     if valid.rehearsal:
-        raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: take it out")
+        raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: remove it")
     return tree, valid
 
 
@@ -233,7 +233,7 @@ def servers_of(valid: Settings) -> dict[str, ListedServer]:
         raise NotUsable(
             "PlatformRefused",
             f"settings.platform.type {platform.type} orders machines through plug-ins of Pulumi, which the Cluster "
-            "API providers do not have: use redfish or ironic, or `up` without a hub",
+            "API providers do not use: use redfish or ironic, or `up` without a hub",
         )
     return {server.name: server for server in platform.servers}
 
@@ -243,7 +243,8 @@ def refuse_another_name(valid: Settings, cluster: Object) -> None:
     name = cluster["metadata"]["name"]
     if valid.cluster_name != name:
         raise NotUsable(
-            "SettingsRefused", f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: make them one"
+            "SettingsRefused",
+            f"settings.clusterName is {valid.cluster_name}, and the Cluster is {name}: they must be the same",
         )
 
 
@@ -265,8 +266,8 @@ def refuse_without_servers(state: State, valid: Settings) -> None:
     if gone := sorted(used - listed):
         raise NotUsable(
             "SettingsRefused",
-            f"settings.platform.servers does not list {', '.join(gone)} any more, which the install state has: list "
-            "it again, delete its Machine, and take it out once that is gone",
+            f"settings.platform.servers does not list {', '.join(gone)} any more, but the install state has it: list "
+            "it again, delete its Machine, and remove it once the Machine is gone",
         )
 
 

@@ -22,8 +22,8 @@ def problems(facility: Mapping[str, Any], listed: Collection[str]) -> list[str]:
     names = Counter(each["name"] for each in domains)
     homes = Counter(server for server, _ in places)
     return [
-        *(f"spec.failureDomains has {name} {count} times: name it once" for name, count in names.items() if count > 1),
-        *(f"server {server} is in {count} places: leave it in one" for server, count in homes.items() if count > 1),
+        *(f"spec.failureDomains has {name} {count} times: list it once" for name, count in names.items() if count > 1),
+        *(f"server {server} is in {count} domains: list it in one" for server, count in homes.items() if count > 1),
         *(
             f"spec.failureDomains names server {server} in {name}, which settings.platform.servers does not list"
             for server, name in places

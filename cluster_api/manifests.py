@@ -81,11 +81,12 @@ async def _files(api: Api, namespace: str, name: str) -> dict[str, bytes]:
     found = await api.get(SECRET, namespace, name)
     where = f"Secret {namespace}/{name}, which spec.manifestSecretRefs of the OpenShiftControlPlane names,"
     if found is None:
-        raise ManifestsRefused(f"{where} is not there: make it, or take the name out")
+        raise ManifestsRefused(f"{where} does not exist: create it, or remove its name")
     folder = (found["metadata"].get("annotations") or {}).get(FOLDER)
     if folder not in FOLDERS:
         raise ManifestsRefused(
-            f"{where} has {folder or 'nothing'} in {FOLDER}, the installer's folder of its files: annotate it with "
+            f"{where} has {folder or 'nothing'} in {FOLDER}, but the annotation must name the installer's folder: set "
+            "it to "
             f"{' or '.join(FOLDERS)}"
         )
     try:

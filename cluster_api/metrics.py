@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 
 from metal_ipi.cluster_api.clusters import Clusters
 
-LOOKS = Histogram("metal_ipi_reconcile_seconds", "Seconds that one look at an object took", ["kind"])
-ERRORS = Counter("metal_ipi_reconcile_errors", "Looks that ended with an error", ["kind"])
+LOOKS = Histogram("metal_ipi_reconcile_seconds", "Seconds that one reconciliation took", ["kind"])
+ERRORS = Counter("metal_ipi_reconcile_errors", "Reconciliations that ended with an error", ["kind"])
 
 
 class _OfClusters(Collector):
@@ -21,8 +21,8 @@ class _OfClusters(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         engines = self._clusters.engines.values()
         gauges = (
-            ("metal_ipi_clusters", "Clusters that are worked for", len(self._clusters.engines)),
-            ("metal_ipi_steps_running", "Steps that are being done", sum(len(each.running(_any)) for each in engines)),
+            ("metal_ipi_clusters", "Clusters that are managed", len(self._clusters.engines)),
+            ("metal_ipi_steps_running", "Steps in progress", sum(len(each.running(_any)) for each in engines)),
             ("metal_ipi_steps_failing", "Steps that failed", sum(len(each.failures(_any)) for each in engines)),
         )
         return [GaugeMetricFamily(name, what, value=value) for name, what, value in gauges]

@@ -84,7 +84,7 @@ class Operator:
                     if await reconciler.gone(namespace or "", name):
                         return
                 except (ApiError, StateError, NotUsable) as error:
-                    _logger.warning("%s %s/%s cannot be taken away yet: %s", kind, namespace, name, error)
+                    _logger.warning("%s %s/%s cannot be deleted yet: %s", kind, namespace, name, error)
                 await self._bell.wait(SOON)
 
         where = _selector(reconciler.resource)

@@ -40,7 +40,7 @@ def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
             problem = Problem(
                 path=f"{NAMESPACE}:{path}",
                 value="[secret]",
-                why="the settings have no such place",
+                why="there is no such setting",
                 remedy="correct the key of the Secret that spec.secretsRef names",
             )
             raise SettingsError(str(result.get("clusterName")), [problem]) from None

@@ -41,7 +41,7 @@ class SecretStore:
         body = secret(self._cluster, owned_by(self._owner), data)
         body["metadata"]["name"] = self.name
         if await self._api.create(SECRET, self._namespace, body) is None:
-            raise ApiError(f"Secret {self._namespace}/{self.name} came into being just now", 409)
+            raise ApiError(f"Secret {self._namespace}/{self.name} was created by another process just now", 409)
 
     async def own(self) -> None:
         """Have the MetalIpiCluster own one that came from elsewhere. Raises ApiError."""

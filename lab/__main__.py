@@ -20,10 +20,10 @@ _NOTHING_LEFT = "nothing is left of the lab: no device, key, record, process, na
 
 _RACK = {
     "rack": "print the servers of the rack: power, boots, faults, as JSON",
-    "power": "do something to the power of a server, or of its BMC",
-    "hardware": "what a server's BMC tells of it, and whether Secure Boot is on",
-    "fault": "have a server's BMC misbehave (see lab/bmc/faults.py)",
-    "clear-faults": "have a server's BMC behave again",
+    "power": "switch or interrupt the power of a server, or of its BMC",
+    "hardware": "set what a server's BMC reports, and whether Secure Boot is on",
+    "fault": "make a server's BMC misbehave (see lab/bmc/faults.py)",
+    "clear-faults": "make a server's BMC behave again",
 }
 """Commands for a lab with a rack."""
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lab", description="A facility in a box, to rehearse installations in."
+        prog="python -m lab", description="An emulated facility, to rehearse installations."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -54,37 +54,41 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--state", required=True, metavar="DIR", help="the lab's state directory")
         return command
 
-    setup = add("setup", _setup, "install and build what the lab needs, after saying what", state=False)
-    setup.add_argument("--hub", action="store_true", help="what a hub is made of, too")
+    setup = add("setup", _setup, "list, install and build what the lab needs", state=False)
+    setup.add_argument("--hub", action="store_true", help="the parts of a hub, too")
     setup.add_argument("--kube-vip", action="store_true", help="build kube-vip, too, for nodes to pull")
     setup.add_argument("--metallb", action="store_true", help="build MetalLB, too, for nodes to pull")
     setup.add_argument("--proxy", action="store_true", help="install a forward proxy, too")
-    up = add("up", _up, "start the lab; one that runs is left alone")
-    rack = "so many servers with BMCs, in the place of the Metal API; any: as many as a running lab has"
+    up = add("up", _up, "start the lab, unless it runs")
+    rack = "the number of servers with BMCs, which replace the Metal API; any: as many as a running lab has"
     up.add_argument("--proxy", action="store_true", help="with a forward proxy")
     up.add_argument("--rack", type=_rack, default=0, metavar="N", help=rack)
     for command in (setup, up):
         kinds = ("libvirt", "simulated")
-        command.add_argument("--machines", choices=kinds, default="libvirt", help="what plays the servers")
+        command.add_argument("--machines", choices=kinds, default="libvirt", help="how the machines are emulated")
         text = "the lab's stand-in for OpenShift, or its real programs, which are built once (20 minutes)"
         command.add_argument("--openshift", choices=("stand-in", "real"), default="stand-in", help=text)
-        text = "no real Kubernetes API: small services, at once"
+        text = "small services that start at once, in the place of a real Kubernetes API"
         command.add_argument("--small-kubernetes", action="store_true", help=text)
         text = "nothing outside of the site resolves or answers; the site has a registry of images"
         command.add_argument("--disconnected", action="store_true", help=text)
-        text = "what comes when a cluster is complete: the Operator Lifecycle Manager, built once (6 minutes)"
+        text = "with the Operator Lifecycle Manager for complete clusters, which is built once (6 minutes)"
         command.add_argument("--day-two", action="store_true", help=text)
-    add("down", _down, "stop the lab, remove it, and prove that nothing is left")
+    add("down", _down, "stop the lab, remove it, and verify that nothing is left")
     add("hub", _hub, "start a one-node Kubernetes in the lab's network, beside its machines")
     cluster_api = add("cluster-api", _cluster_api, "install Cluster API in the hub: the core, and providers if given")
     cluster_api.add_argument("--providers", metavar="DIR", type=Path, help="more (see lab/cluster_api/providers.py)")
-    add("hub-down", _hub_down, "stop the hub, remove it, and prove that nothing is left")
-    add("verify-clean", _verify_clean, "prove that nothing is left of a lab")
-    add("status", _status, "say which services run")
-    add("facts", _facts, "print where everything is and what opens it, as JSON with secrets")
-    add("outside", _outside, "print which names were looked up in a lab that is disconnected, and what was sent out")
+    add("hub-down", _hub_down, "stop the hub, remove it, and verify that nothing is left")
+    add("verify-clean", _verify_clean, "verify that nothing is left of a lab")
+    add("status", _status, "print which services run")
+    add("facts", _facts, "print addresses and credentials of the lab's services, as JSON with secrets")
+    add(
+        "outside",
+        _outside,
+        "print the outside names that were looked up in a disconnected lab, and the packets that were sent out",
+    )
     add("routes", _routes, "print what the facility's router holds, as JSON")
-    quirk = add("quirk", _quirk, "what is wrong with the system of a rack's simulated server; nothing given: nothing")
+    quirk = add("quirk", _quirk, "set faults of the system of a rack's simulated server; without options: no faults")
     quirk.add_argument("server", help="its name")
     quirk.add_argument("--clock-ahead", type=float, default=0.0, metavar="SECONDS", help="of its clock")
     quirk.add_argument("--mtu", type=int, default=1500, help="of its network card (bytes)")
@@ -102,7 +106,9 @@ def _add_rack(commands: dict[str, argparse.ArgumentParser]) -> None:
     commands["clear-faults"].add_argument("server", nargs="?", default="all", help="its name (default: all)")
     power.add_argument("to", choices=names.POWERS)
     power.add_argument("--seconds", type=float, help=f"how long a loss lasts (default: {names.LOSS_SECONDS:g})")
-    hardware.add_argument("--memory", type=float, metavar="GIB", help="0: the BMC does not tell", dest="memory_gib")
+    hardware.add_argument(
+        "--memory", type=float, metavar="GIB", help="0: the BMC does not report it", dest="memory_gib"
+    )
     hardware.add_argument("--cpus", type=int)
     hardware.add_argument("--disk", type=float, metavar="GIB", help="the first; 0: as at first", dest="disk_gib")
     hardware.add_argument("--tpm", choices=names.TPMS)
@@ -113,7 +119,7 @@ def _add_rack(commands: dict[str, argparse.ArgumentParser]) -> None:
     hardware.add_argument("--secure-boot", choices=("on", "off"), help="from the next start on; on: in UEFI mode")
     fault.add_argument("kind", choices=names.FAULTS)
     fault.add_argument("--seconds", type=float)
-    fault.add_argument("--count", type=int, help="requests that it strikes")
+    fault.add_argument("--count", type=int, help="the requests that it affects")
     fault.add_argument("--which", choices=names.CERTIFICATES, help="the wrong certificate")
     fault.add_argument("--days", type=float, help="how far off the clock is")
 

@@ -59,7 +59,7 @@ def unshare_command() -> list[str]:
 
 
 def sandbox_refusal() -> str | None:
-    """Why this system does not let us have the lab's namespaces, None if it does."""
+    """Why this system gives no access to have the lab's namespaces, None if it does."""
     check = [*unshare_command(), "ip", "link", "add", "facility0", "type", "bridge"]
     try:
         tried = subprocess.run(check, capture_output=True, text=True, timeout=20, check=False)
@@ -132,7 +132,7 @@ def down(layout: Layout, report: Report) -> list[str]:
 def _remove(layout: Layout) -> None:
     """Remove the state directory in one step as others see it: the next start would take half a state for a lab.
 
-    What cannot be removed is no error here: `down` finds it and reports it as left.
+    What cannot be removed is not an error here: `down` finds it and reports it as left.
     """
     cgroups.remove(cgroups.name(layout.state))
     shutil.rmtree(layout.removed, ignore_errors=True)
@@ -149,7 +149,7 @@ def stop(layout: Layout, grace: float = 45.0) -> None:
     supervisor.stop(grace)
     os.close(supervisor.pidfd)
     if not wait_gone(layout.lock, 10):
-        raise LabError(f"the lab's supervisor (process {supervisor.pid}) does not die")
+        raise LabError(f"the lab's supervisor (process {supervisor.pid}) does not end")
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def only_one(layout: Layout) -> Generator[None, None, None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if not layout.state.exists() or layout.state.stat().st_ino != os.fstat(descriptor).st_ino:
-            raise LabError(f"the lab in {layout.state} was taken down meanwhile: try again")
+            raise LabError(f"the lab in {layout.state} was stopped meanwhile: try again")
         yield
     finally:
         os.close(descriptor)
@@ -185,7 +185,7 @@ def _refuse_other_machines(wanted: Wanted, known: Facts | None) -> None:
 
 
 def _other(wanted: Wanted, there: str, asked: str) -> LabError:
-    return LabError(f"the lab in {wanted.layout.state} has {there}, not {asked}: take it down first (`make down`)")
+    return LabError(f"the lab in {wanted.layout.state} has {there}, not {asked}: run `make down` first")
 
 
 def _compare(wanted: Wanted, known: Facts, report: Report) -> None:
@@ -219,7 +219,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
 
     layout = wanted.layout
     if wanted.disconnected and not registry.PROGRAM.exists():
-        raise LabError(f"the site's registry of images takes {registry.PROGRAM}: install it (apt: docker-registry)")
+        raise LabError(f"the site's registry of images needs {registry.PROGRAM}: install it (apt: docker-registry)")
     real = wanted.real_kubernetes
     openshift = wanted.openshift()
     dns.knot()  # without it nothing is written
@@ -236,7 +236,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         raise LabError(
             f"the real OpenShift programs need the real Kubernetes API, and that cannot run: {programs.find()}"
             if real
-            else "the real OpenShift programs need the real Kubernetes API: leave lab.kubernetes: small out"
+            else "the real OpenShift programs need the real Kubernetes API: remove lab.kubernetes: small"
         )
     certificates.ensure(layout, {each.name: each.host for each in known.rack.servers} if known.rack else None)
     dns.prepare(layout, known)
@@ -247,7 +247,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         registry.prepare(layout, known.mirror, openshift.images)
     layout.status.unlink(missing_ok=True)
     privileged = "as root" if os.geteuid() == 0 else "unprivileged"
-    bgp = "no BGP, for BIRD is not installed" if not known.rack else f"BMCs for {len(known.rack.servers)} servers"
+    bgp = "no BGP, because BIRD is not installed" if not known.rack else f"BMCs for {len(known.rack.servers)} servers"
     if known.bgp is not None:
         bgp = "BGP by BIRD" + ("" if known.bgp.md5 else " without passwords: this kernel has no TCP MD5 signatures")
     report(f"starting the lab: {wanted.machines} machines, namespaces of its own ({privileged}), DNS by Knot, {bgp}")
@@ -274,10 +274,10 @@ def prepare_kubernetes(layout: Layout, known: Facts, *, asked_for: bool = True) 
             why, remedy = "the stack file says lab.kubernetes: small", "leave that out"
         if any(layout.kubernetes.glob("*/etcd")):
             raise LabError(
-                f"clusters of the lab in {layout.state} have a real Kubernetes API, and {why}; {remedy}, or take the "
-                "lab down (`make down`)"
+                f"clusters of the lab in {layout.state} have a real Kubernetes API, and {why}; {remedy}, or run `make "
+                "down` first"
             )
-        return f"the Kubernetes API: small services of the lab's own, for {why}"
+        return f"the Kubernetes API: small services of the lab's own, because {why}"
     return f"the Kubernetes API: kube-apiserver {known.kubernetes.version} and etcd, behind the machines' port 6443"
 
 

@@ -2,7 +2,7 @@
 
 LabError                  anything a user of the lab can act on; the message names the remedy
 ├── NotRunning            a command needs a running lab, and there is none
-├── SandboxRefused        this system does not let us have namespaces
+├── SandboxRefused        this system gives no access to have namespaces
 ├── ServiceFailed         a service of the lab died or never answered
 └── SetupFailed           something that the lab needs could not be installed or built
     └── ImageError        the node image or a container image cannot be made here

@@ -157,7 +157,7 @@ def load(layout: Layout) -> Facts | None:
         return None
     except ValidationError as error:
         raise LabError(
-            f"{layout.facts} is of another version of this project: take the lab down (`make down`) and start it again"
+            f"{layout.facts} is of another version of this project: stop the lab (`make down`) and start it again"
         ) from error
 
 

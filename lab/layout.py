@@ -53,7 +53,7 @@ class Layout:
         self.tmp = state / "tmp"
         """TMPDIR of the lab's services, so that no temporary file of theirs is anywhere else."""
         self.removed = state.with_name(f".{state.name}.removed")
-        """What the state directory is called while it is being removed: an interrupted removal is no state."""
+        """What the state directory is called while it is being removed: an interrupted removal is not a state."""
 
     @classmethod
     def of(cls, state: str | os.PathLike[str]) -> Layout:

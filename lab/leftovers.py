@@ -58,7 +58,7 @@ def held(layout: Layout) -> list[str]:
     )
     if answer.returncode != 0:
         return [
-            f"what the lab still holds cannot be told: {answer.stderr.strip().splitlines()[-1:] or answer.returncode}"
+            f"it is not known what the lab still uses: {answer.stderr.strip().splitlines()[-1:] or answer.returncode}"
         ]
     return json.loads(answer.stdout)
 

@@ -248,5 +248,5 @@ def _no_libvirt() -> str | None:
     if os.uname().machine != "x86_64":
         return f"the node image is for x86_64, this is {os.uname().machine}"
     if not shutil.which("apt-get"):
-        return "they are installed with apt-get, and this is no Debian-like system"
+        return "they are installed with apt-get, and this is not a Debian-like system"
     return None

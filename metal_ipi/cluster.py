@@ -30,7 +30,7 @@ _THROUGH_A_HUB = Problem(
     path="metal-ipi:clusterApi",
     value="{hub: ...}",
     why="the component installs a cluster itself, without a hub",
-    remedy="leave it out, or install the cluster with a stack file of its own",
+    remedy="remove it, or install the cluster with a stack file of its own",
 )
 
 

@@ -34,7 +34,7 @@ async def construct(request: Any, context: Any, engine_address: str) -> Any:
     _let_many_register()
     if request.type not in COMPONENTS:
         known = ", ".join(sorted(COMPONENTS))
-        raise ValueError(f"{request.type} is no component of metal-ipi; known are {known}")
+        raise ValueError(f"{request.type} is not a component of metal-ipi; known are {known}")
     return await _Host(request.type, engine_address).Construct(request, context)
 
 
@@ -185,7 +185,9 @@ async def _opened(given: Any) -> Any:
 
 
 def _not_known(path: str) -> InputPropertyError:
-    return InputPropertyError(path, "is not known yet, and nothing can be planned without it: no resource may make it")
+    return InputPropertyError(
+        path, "is not known yet, and nothing can be planned without it: it must not be an output of a resource"
+    )
 
 
 def _wire(value: Any) -> Any:

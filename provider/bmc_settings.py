@@ -21,7 +21,7 @@ _Url = Annotated[
     str,
     form(
         r"https?://[^\s/@]+(/\S*)?",
-        "a URL without user name and password: who fetches it would show them",
+        "a URL without user name and password, which BMCs and firmware would show",
     ),
 ]
 

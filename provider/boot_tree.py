@@ -44,7 +44,7 @@ def script_name(mac: str) -> str:
 
 def _hyphenated(mac: str) -> str:
     if not re.fullmatch(MAC, mac):
-        raise InvalidInputs(f"{mac} is no MAC address: give six bytes in hex, 52:54:00:12:34:56")
+        raise InvalidInputs(f"{mac} is not a MAC address: give six bytes in hex, 52:54:00:12:34:56")
     return mac.lower().replace(":", "-")
 
 
@@ -70,8 +70,8 @@ async def publish(settings: Settings, mac: str, script: str, chain: str, *, star
     if (data := _matchbox(settings)) is not None:
         if start:
             raise InvalidInputs(
-                "`matchbox` of `artifacts` hands scripts out by itself, and Ironic's boot files do not lead there: "
-                "take it out where servers have the driver ipmi"
+                "with `matchbox` of `artifacts` boot scripts are served by matchbox, and Ironic's boot files do not "
+                "lead there: remove it if servers have the driver ipmi"
             )
         each = _hyphenated(mac)
         places = {  # the group last, because matchbox matches machines by groups
@@ -88,7 +88,7 @@ async def publish(settings: Settings, mac: str, script: str, chain: str, *, star
 
 
 async def withdraw(settings: Settings, mac: str) -> None:
-    """Delete a machine's script, and `boot.ipxe` with the last one. A missing file is no error."""
+    """Delete a machine's script, and `boot.ipxe` with the last one. A missing file is not an error."""
     name = script_name(mac)
     if (data := _matchbox(settings)) is not None:
         own = f"{matchbox.name(_hyphenated(mac))}.json"

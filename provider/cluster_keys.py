@@ -31,9 +31,10 @@ class ClusterKeys(ResourceType):
         before, after = _key_type(old), _key_type(new)
         if before != after:
             raise InvalidInputs(
-                f"this cluster's SSH keys are of the type {before}, and are now to be of the type {after}: its "
-                "machines know no others, so they are not made anew while it is there. Put back what it was installed "
-                "with (metal-ipi:install.fips), or begin anew: `make down` first, then `make up`"
+                f"this cluster's SSH keys are of the type {before}, and the settings now need the type {after}: the "
+                "machines know only the existing keys, so they are not replaced while the cluster exists. Restore the "
+                "setting with which it was installed (metal-ipi:install.fips), or install it again: `make down` "
+                "first, then `make up`"
             )
         return Changes()
 

@@ -191,7 +191,7 @@ def secret_values(settings: object, *, everything: bool = False) -> Iterator[str
 
 def _needed(value: _T | None, section: str, what: str) -> _T:
     if value is None:
-        raise InvalidInputs(f"the provider is not told how to reach {what}: set `{section}` of the metal-ipi provider")
+        raise InvalidInputs(f"the provider has no configuration for {what}: set `{section}` of the metal-ipi provider")
     return value
 
 

@@ -20,7 +20,7 @@ async def await_delegation(context: Context, settings: DnsSettings, zone: str) -
     if not isinstance(settings, Rfc2136Settings) or settings.delegation is None:
         return
     delegation = settings.delegation
-    backoff, told, seen = Backoff(timeout=delegation.timeout, first=0.5, longest=15.0), False, "nobody was asked yet"
+    backoff, told, seen = Backoff(timeout=delegation.timeout, first=0.5, longest=15.0), False, "no server was asked yet"
     parent = zone.partition(".")[2]
     while True:
         try:
@@ -38,7 +38,7 @@ async def await_delegation(context: Context, settings: DnsSettings, zone: str) -
             f"zone {zone} is not delegated within {delegation.timeout:g} s: {seen}. Set its NS records in zone "
             f"{parent}, then run again"
         )
-        await backoff.wait_for(f"NS records of {zone} to be set by hand", context.status.live, too_long)
+        await backoff.wait_for(f"NS records of {zone} that you have to set", context.status.live, too_long)
 
 
 async def _wanted(settings: Rfc2136Settings, zone: str) -> tuple[list[str], dict[str, list[str]]]:
@@ -76,4 +76,4 @@ def _instructions(zone: str, parent: str, names: list[str], glue: dict[str, list
     lines = [f"{zone}. NS {name}." for name in names]
     for name, addresses in glue.items():
         lines += [f"{name}. {'AAAA' if ':' in address else 'A'} {address}" for address in addresses]
-    return f"set in zone {parent}, by hand, to delegate {zone}:\n  " + "\n  ".join(lines)
+    return f"set in zone {parent} to delegate {zone}:\n  " + "\n  ".join(lines)

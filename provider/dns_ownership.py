@@ -148,7 +148,7 @@ def texts(owner: Owner, holds: frozenset[str]) -> Sequence[str]:
     room = (_LONGEST - len(head.encode())) // _DIGEST
     if room < 1 or "," in owner.stack + owner.resource or '"' in head:
         raise InvalidInputs(
-            f"stack {owner.stack} and resource {owner.resource} do not fit into a DNS text: shorten them"
+            f"stack {owner.stack} and resource {owner.resource} are too long for a TXT record: shorten them"
         )
     ordered = sorted(holds)
     return [head + "".join(ordered[start : start + room]) for start in range(0, len(ordered), room)]

@@ -232,7 +232,7 @@ class _Work:
             problems += [f"{record.name} is an alias, CNAME {target}" for target in sorted(aliases)]
         if problems:
             raise DnsConflict(
-                f"zone {spec.zone} already has values which are not ours, and nothing was changed: "
+                f"zone {spec.zone} already has values that this stack did not set; nothing was changed: "
                 f"{'; '.join(problems)}. Remove them, or choose another cluster name or domain"
             )
 
@@ -291,7 +291,7 @@ class _Work:
             except RemoteError as error:
                 last = str(error)
             if backoff.over:
-                raise RemoteError(f"not everybody answers so within {timeout:g} s; {last}")
+                raise RemoteError(f"not all name servers have the change within {timeout:g} s; {last}")
             await self._context.status.live(f"waiting for {last}, {backoff.elapsed:.0f} s")
             await backoff.pause(wait)
 

@@ -32,7 +32,7 @@ async def checked(client: httpx.AsyncClient, url: str, sha256: str, tell: Say) -
             digest.update(part)
             yield part
     if digest.hexdigest() != sha256:
-        raise WrongHash(f"{url} has the SHA-256 {digest.hexdigest()}, and the stream says {sha256}")
+        raise WrongHash(f"{url} has the SHA-256 {digest.hexdigest()}, but the stream metadata say {sha256}")
 
 
 async def _parts(client: httpx.AsyncClient, url: str, tell: Say) -> AsyncGenerator[bytes]:
@@ -58,7 +58,9 @@ async def _parts(client: httpx.AsyncClient, url: str, tell: Say) -> AsyncGenerat
                 backoff = Backoff(timeout=_PATIENCE)
             if backoff.over:
                 why = str(error) or type(error).__name__
-                raise RemoteError(f"{url} cannot be fetched whole, {done} bytes came: {why}") from None
+                raise RemoteError(
+                    f"{url} cannot be downloaded completely ({done} bytes were received): {why}"
+                ) from None
             await tell(f"{url}: the connection broke after {done} bytes; trying again")
             await backoff.pause()
 
@@ -70,7 +72,7 @@ async def _from(client: httpx.AsyncClient, url: str, start: int) -> AsyncGenerat
     async with client.stream("GET", url, headers=headers) as answer:
         if answer.status_code not in (_OK, _PARTIAL):
             passing = answer.status_code >= 500 or answer.status_code == 429
-            raise RemoteError(f"{url} is answered with HTTP {answer.status_code}", passing=passing)
+            raise RemoteError(f"{url} answers HTTP {answer.status_code}", passing=passing)
         known = 0 if answer.status_code == _OK else start
         behind = start - known  # a server without ranges sends the file from its start again
         told = _mib(answer.headers.get("Content-Length"), known)

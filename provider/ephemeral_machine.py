@@ -11,7 +11,7 @@ Life cycle:
   `disposable`, and booted something else than the inputs say now, update deletes it and makes another one. The resource
   is not replaced, so the `Removal` still refers to it;
 - read reports a missing machine as `present: false`, so a later up does nothing;
-- delete waits until the machine is gone; a missing machine is no error.
+- delete waits until the machine is gone; a missing machine is not an error.
 
 Killed before the order: nothing exists. Killed between order and state: the next create finds the machine, or repeats
 steps that can be repeated. A machine that did not become active in time stays in the state, and the next up continues
@@ -101,8 +101,8 @@ async def remove_machine(context: Context, driver: MachineDriver[Any], machine_i
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
     while machine := await driver.get(machine_id):
         too_long = ProviderError(
-            f"machine {machine.hostname} ({machine_id}) is still {machine.state} {timeout:g} s after its deletion "
-            "was asked for; run the same command again to wait on"
+            f"machine {machine.hostname} ({machine_id}) is still {machine.state} {timeout:g} s after its deletion was "
+            "requested; run the same command again to continue to wait"
         )
         await backoff.wait_for(f"{machine.hostname} to be gone ({machine.state})", context.status.live, too_long)
 
@@ -122,7 +122,7 @@ async def _take_over(
         else:
             usable = machine
     if usable is not None:
-        await context.status.remark(f"goes on with {usable.hostname} ({usable.id}), ordered by an earlier run")
+        await context.status.remark(f"continues with {usable.hostname} ({usable.id}), which an earlier run ordered")
     return usable
 
 
@@ -138,7 +138,7 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
     try:
         await driver.start(machine.id)
         if inputs.get("bgp"):
-            assert driver.bgp is not None, "only a platform with BGP takes this input"
+            assert driver.bgp is not None, "only platforms with BGP support this input"
             await driver.bgp.open_bgp(machine.id)
             announces = True
         while not last.ready:
@@ -151,8 +151,8 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
                 )
             percent = "" if last.progress is None else f" {last.progress:.0f} %"
             too_long = ProviderError(
-                f"machine {last.hostname} ({last.id}) is still {last.state} after {timeout:g} s; it is kept, "
-                "and the next up waits on"
+                f"machine {last.hostname} ({last.id}) is still {last.state} after {timeout:g} s; it is kept, and the "
+                "next `up` continues to wait"
             )
             await backoff.wait_for(f"{last.hostname} ({last.state}{percent})", context.status.live, too_long)
             found = await driver.get(machine.id)

@@ -49,7 +49,7 @@ class Gate(ResourceType):
         """The names of all gates that failed in this update."""
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        # The log directory depends on the user and the host: its change alone is no change of the gate.
+        # The log directory depends on the user and the host: its change alone is not a change of the gate.
         return simple_changes(_without_place(old), _without_place(new), _INPUTS)
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
@@ -147,5 +147,5 @@ async def _failure(context: Context, inputs: Values, seen: Observation, how: str
     if logs.directory:
         parts.append(f"logs: {logs.directory}")
     if logs.failures:
-        parts.append("logs that could not be had: " + "; ".join(logs.failures))
+        parts.append("logs that could not be read: " + "; ".join(logs.failures))
     return GateFailed("\n  ".join(parts))

@@ -50,7 +50,7 @@ class IronicMachine(ResourceType):
                 await driver.give_back(outputs["machineId"])
                 raise InvalidInputs(
                     f"{driver.nodes.where(node)} has no network interface with the MAC address {given.mac}, but "
-                    f"{', '.join(outputs['nics'])}: correct its `mac`, or which node it is; it was given back"
+                    f"{', '.join(outputs['nics'])}: correct its `mac`, or the node; the node was given back"
                 )
         return Made(id=outputs["machineId"], outputs=outputs)
 

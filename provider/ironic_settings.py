@@ -138,25 +138,25 @@ class IronicServer(Inputs):
             yield ("address",), "must be ipmi://<host> with the driver ipmi, and https://<host> with the others"
         network = ipmi or given.get("boot") == "network"
         if network and given.get("mac") is None:
-            yield ("mac",), "is required of a server that boots from the network: Ironic knows it by that"
+            yield ("mac",), "is required for a server that boots from the network: Ironic recognizes it by this address"
         if not network and given.get("mac"):
-            yield ("mac",), "is of servers that boot from the network: take it out"
+            yield ("mac",), "is only for servers that boot from the network: remove it"
         for key in ("systemId", "verifyCa", "deploySteps") if ipmi else ():
             if given.get(key):
-                yield (key,), "is not of servers with the driver ipmi: take it out"
+                yield (key,), "is not for servers with the driver ipmi: remove it"
         if given.get("driver") is not None:
             for key in _OF_ENROLLED:
                 if given.get(key) is None:
                     yield (key,), "is required with `driver`: Ironic reaches the BMC by it"
             for key in ("node", "traits", "boot"):
                 if given.get(key):
-                    yield (key,), "and `driver` are given: a server is enrolled, or taken from those that Ironic has"
+                    yield (key,), "and `driver` are given: a server is either enrolled, or one that Ironic has already"
         else:
             for key in (*_OF_ENROLLED, "systemId", "conductorGroup", "cleanSteps", "deploySteps"):
                 if given.get(key):
-                    yield (key,), "is of a server that is enrolled: set `driver`, or take it out"
+                    yield (key,), "is only for a server that is enrolled: set `driver`, or remove it"
             if given.get("node") is None and given.get("resourceClass") is None:
-                yield ("node",), "or `driver` or `resourceClass` must be given: which server it is to be"
+                yield ("node",), "or `driver` or `resourceClass` must be given, to choose the server"
 
 
 class IronicSettings(Inputs):

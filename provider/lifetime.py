@@ -58,8 +58,8 @@ class Lifetime(ResourceType):
         """Raise InvalidInputs if the cluster's time is over."""
         if self._is_over(old):
             raise InvalidInputs(
-                f"the time of this cluster (platform.lifetimeHours) was over at {old['endsAt']}: the platform has "
-                "deleted its machines, etcd with them. Run `make down`, and `make up` for a new one"
+                f"the lifetime of this cluster (platform.lifetimeHours) ended at {old['endsAt']}: the platform has "
+                "deleted its machines, including etcd. Run `make down`, and `make up` for a new one"
             )
 
 

@@ -34,7 +34,9 @@ def profile(mac: str, script: str) -> str:
         elif command == "initrd":
             boot["initrd"].append(rest)
         elif line and line != "boot" and not line.startswith("#"):
-            raise InvalidInputs(f"matchbox has no place for `{command}` of an iPXE script: take it out, or matchbox")
+            raise InvalidInputs(
+                f"matchbox has no place for `{command}` of an iPXE script: remove it, or do not use matchbox"
+            )
     return json.dumps({"id": name(mac), "name": name(mac), "boot": boot}, indent=2) + "\n"
 
 

@@ -175,13 +175,13 @@ class MetalClient:
         try:
             return dict(answer.json())
         except ValueError:
-            raise Passing("half an answer, not JSON") from None
+            raise Passing("an incomplete answer, not JSON") from None
 
 
 _REMEDIES = {
     401: "the API token is not valid: set another one",
     403: "the API token may not do this: it needs to read and write the project",
-    404: "there is no such thing, or the token may not see it: correct the project id",
+    404: "it does not exist, or the token may not see it: correct the project id",
 }
 
 

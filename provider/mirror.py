@@ -120,7 +120,9 @@ class _Place:
             await self._copy(title, file)
             size = await self._size(file.name)
         if size is None:
-            raise RemoteError(f"{title}: {file.name} was put into the mirror, and is not there: who else writes there?")
+            raise RemoteError(
+                f"{title}: {file.name} was copied into the mirror, but is not there: find out who else writes there"
+            )
         return size
 
     async def give_up(self, file: MirroredFile) -> None:
@@ -154,12 +156,12 @@ class _Place:
                 await persistently(once, self._tell)
             except download.WrongHash as error:
                 raise RemoteError(
-                    f"{title}: {error}: it is not put into the mirror. Correct the stream (boot.streamUrl or"
-                    " boot.streamFile), or what that server has"
+                    f"{title}: {error}: it is not copied into the mirror. Correct the stream (boot.streamUrl or "
+                    "boot.streamFile), or the file on that server"
                 ) from None
             except RemoteError as error:
                 raise RemoteError(
-                    f"{title} cannot be copied to the artifact host: {error}. The same command goes on"
+                    f"{title} cannot be copied to the artifact host: {error}. Then run the same command again"
                 ) from None
 
     async def check_served(self, title: str, file: MirroredFile, size: int) -> None:
@@ -172,16 +174,16 @@ class _Place:
                 answer = await client.head(url, headers={"Accept-Encoding": "identity"})
         except httpx.HTTPError as error:
             await self._context.status.warn(
-                f"{title}: whether {url} is served cannot be seen from here ({str(error) or type(error).__name__}):"
-                " see that the machines reach it"
+                f"{title}: it cannot be checked from here whether {url} is served "
+                f"({str(error) or type(error).__name__}): check that the machines reach it"
             )
             return
         length = answer.headers.get("Content-Length", str(size))
         if answer.is_error or length != str(size):
             told = f"HTTP {answer.status_code}" if answer.is_error else f"{length} bytes"
             raise RemoteError(
-                f"{title} is in the mirror with {size} bytes, and {url} is answered with {told}: correct"
-                " artifacts.bootBaseUrl or artifacts.directory, or what that web server may serve"
+                f"{title} is in the mirror with {size} bytes, but {url} answers {told}: correct"
+                " artifacts.bootBaseUrl or artifacts.directory, or the configuration of that web server"
             )
 
 

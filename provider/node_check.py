@@ -36,7 +36,7 @@ def parse(output: str) -> list[dict[str, str]]:
     for line in output.splitlines():
         parts: Sequence[str] = line.split("\t", 2)
         if len(parts) != 3 or parts[1] not in _STATUSES:
-            raise CheckOutputError(f"a node check printed '{line}', which is no check result")
+            raise CheckOutputError(f"a node check printed '{line}', which is not a check result")
         results.append({"name": parts[0], "status": parts[1], "observed": parts[2]})
     if not results:
         raise CheckOutputError("a node check printed nothing")

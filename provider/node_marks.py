@@ -57,7 +57,7 @@ class NodeMarks(ResourceType):
                 node = await cluster.node(each["name"])
                 seen.append(_seen(each, node or {}))
         except Unreachable as error:
-            await context.status.remark(f"labels and taints are taken to be as they were: {error}")
+            await context.status.remark(f"labels and taints are assumed to be unchanged: {error}")
             return {}
         return {} if seen == list(old["nodes"]) else {"nodes": seen}
 
@@ -88,13 +88,13 @@ class _Work:
             node = await self._cluster.node(name)
             if node is None:
                 if wanted:
-                    raise RemoteError(f"node {name} is not in the cluster; see whether its machine runs (`make up`)")
+                    raise RemoteError(f"node {name} is not in the cluster; check that its machine runs (`make up`)")
                 return
             change = patch(node, before, wanted)
             if not change or await self._cluster.patch_node(node, change):
                 return
-            changed = RemoteError(f"node {name} is changed by others all the time", passing=True)
-            await backoff.wait_for(f"node {name}, which others change", self._context.status.live, changed)
+            changed = RemoteError(f"node {name} is constantly changed by other programs", passing=True)
+            await backoff.wait_for(f"node {name}, which other programs change", self._context.status.live, changed)
 
 
 def patch(node: Mapping[str, Any], before: _Node, wanted: _Node) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class MetalIpiProvider(sdk.Provider):
         own = token.rpartition("$")[2]
         found = self._types.get(own)
         if found is None:
-            raise InvalidInputs(f"{own} is no resource type of {NAME}; known are {', '.join(sorted(self._types))}")
+            raise InvalidInputs(f"{own} is not a resource type of {NAME}; known are {', '.join(sorted(self._types))}")
         return found
 
     def _context(self, urn: str) -> Context:
@@ -107,7 +107,7 @@ class MetalIpiProvider(sdk.Provider):
 
     async def invoke(self, request: sdk.InvokeRequest) -> sdk.InvokeResponse:
         if request.tok != cost.TOKEN:
-            raise InvalidInputs(f"{request.tok} is no function of {NAME}; known is {cost.TOKEN}")
+            raise InvalidInputs(f"{request.tok} is not a function of {NAME}; known is {cost.TOKEN}")
         inputs = to_python_map(request.args)
         if problems := cost.check(inputs):
             return sdk.InvokeResponse(failures=_failures(problems))
@@ -206,4 +206,4 @@ def _kind(kind: Kind, *, replaces: bool) -> sdk.PropertyDiffKind:
 def _refuse_unknown(values: Values) -> None:
     for key, value in values.items():
         if has_unknown(value):
-            raise InvalidInputs(f"{key} is not known although the work begins now: an input of it was never resolved")
+            raise InvalidInputs(f"{key} is still not known: an input of this resource was never resolved")

@@ -105,8 +105,8 @@ class ResourceType(ABC):
         return {}
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
-        """Removes the resource. It is no error if nothing is there. The default does nothing, for types that exist in
-        the state only."""
+        """Removes the resource. It is not an error if nothing is there. The default does nothing, for types that
+        exist in the state only."""
         return
 
 

@@ -95,7 +95,8 @@ async def _wait(context: Context, driver: EquinixMetal, given: SpotMachineArgs, 
         seen = "no machine" if last is None else f"machine {last.id}, which is {last.state}"
         too_long = ProviderError(
             f"the spot market request of {hostname} ({request_id}) has {seen} after {backoff.elapsed:.0f} s; it is "
-            "kept, and the next up waits on. The market may ask more than platform.spot.maxPrice, or have none"
+            "kept, and the next `up` continues to wait. The market may ask more than platform.spot.maxPrice, or have "
+            "none"
         )
         state = "no machine yet" if last is None else last.state
         await backoff.wait_for(f"{hostname} from the spot market ({state})", context.status.live, too_long)

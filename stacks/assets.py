@@ -69,7 +69,7 @@ def user_manifests(settings: Settings) -> dict[str, str]:
         found = _previous_runs()
         if settings.rehearsal or not found.bootstrapped:
             raise
-        pulumi.log.warn(f"the cluster is there, and does not need them any more: {error}")
+        pulumi.log.warn(f"the cluster exists, and does not need them any more: {error}")
         return dict((found.request or {}).get("manifests") or {})
 
 
@@ -129,7 +129,9 @@ def refuse(settings: Settings, site: Facility, manifests: Mapping[str, str]) -> 
     for secret in settings.install_config.secrets:
         said = said.replace(secret, "[secret]").replace(json.dumps(secret)[1:-1], "[secret]")
     if said:
-        raise InstallConfigError(f"the installer refuses what the settings make, and nothing was changed\n{said}")
+        raise InstallConfigError(
+            f"the installer refuses the configuration that these settings make; nothing was changed\n{said}"
+        )
 
 
 def _previous_runs(nodes: Nodes | None = None) -> PreviousRuns:

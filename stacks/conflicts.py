@@ -22,7 +22,7 @@ from metal_ipi.stacks.sections.service_addresses import (
 
 _LONGEST_NAME = 63
 _WHOSE = {"apiAddress": "API's", "ingressAddress": "routers'"}
-_ONE_FAMILY = "the cluster has IPv4 alone (installConfig.networking)"
+_ONE_FAMILY = "the cluster has only IPv4 (installConfig.networking)"
 
 
 def conflicts(settings: Settings) -> list[Problem]:
@@ -49,9 +49,9 @@ def _names(settings: Settings) -> Found:
         yield (
             "clusterName",
             settings.cluster_name,
-            f"a machine would be called {longest}, which has {len(longest)} characters, and a node's name has up to"
-            f" {_LONGEST_NAME}",
-            "shorten clusterName, which machines' names have twice, or baseDomain",
+            f"the machine name {longest} has {len(longest)} characters, and a node's name can have at most "
+            f"{_LONGEST_NAME}",
+            "shorten clusterName, which machine names contain twice, or baseDomain",
         )
 
 
@@ -60,7 +60,7 @@ def _live_checks(settings: Settings) -> Found:
         yield (
             "preflight.live",
             "set",
-            "machines are checked before they are installed to disk, and boot.install is not set",
+            "these checks run before machines are installed to disk, and boot.install is not set",
             "set boot.install, or leave it out",
         )
 
@@ -86,7 +86,7 @@ def _fips(settings: Settings) -> Found:
             yield (
                 f"ssh.authorizedKeys[{index}]",
                 kind,
-                "with install.fips the machines take no key of this type",
+                "with install.fips the machines accept no key of this type",
                 "give an ECDSA key (`ssh-keygen -t ecdsa`) or an RSA key",
             )
     for path, argument in settings.given_kernel_arguments:
@@ -94,7 +94,7 @@ def _fips(settings: Settings) -> Found:
             yield (
                 path,
                 argument,
-                "an installed CoreOS sets it by itself, with what belongs to it, at its first boot",
+                "CoreOS sets this argument, and all else that FIPS mode needs, at its first boot",
                 "remove it, and set install.fips",
             )
 
@@ -134,7 +134,7 @@ def _machine_config(settings: Settings) -> Found:
         yield (
             "machineConfig.containerStorage.device",
             storage.device,
-            f"the system of {', '.join(taken)} is installed to it",
+            f"the operating system of {', '.join(taken)} is installed to this disk",
             "name another disk",
         )
 
@@ -150,8 +150,8 @@ def _announced_ingress(settings: Settings) -> Found:
         yield (
             "ingressAddress.mode",
             "arp",
-            f"the {all_workers} workers, which have the routers, have no credentials for the lease that says who"
-            " answers",
+            f"the {all_workers} workers run the routers, and have no credentials for the lease that elects the "
+            "machine that answers",
             "set ingressAddress.type to platform or external",
         )
     taken = {
@@ -165,7 +165,8 @@ def _announced_ingress(settings: Settings) -> Found:
             yield (
                 "ingressAddress.mode",
                 "bgp",
-                f"{why}: the same machines would speak to the same peers twice, and a peer takes one session from each",
+                f"{why}: the same machines would have two sessions with the same peers, and a peer accepts one from "
+                "each",
                 "set ingressAddress.type to external or dns",
             )
 
@@ -181,7 +182,7 @@ def _addresses(settings: Settings) -> Found:
         yield (
             "ingressAddress.address",
             address,
-            f"it is the API's address (apiAddress.address): {api.type} and {ingress.type} would both answer for it",
+            f"it is the API's address (apiAddress.address): {api.type} and {ingress.type} would both use it",
             "give another one",
         )
     if isinstance(api, PlatformApi) != isinstance(ingress, PlatformIngress):
@@ -191,7 +192,7 @@ def _addresses(settings: Settings) -> Found:
         yield (
             f"{other}.type",
             (ingress if isinstance(api, PlatformApi) else api).type,
-            f"{this}.type is platform, and OpenShift's platform baremetal keeps both addresses or none",
+            f"{this}.type is platform, and OpenShift's platform baremetal manages either both addresses or none",
             f"set it to platform, too, and {other}.address to another free address of the machines' network",
         )
 
@@ -206,8 +207,8 @@ def _platform(settings: Settings) -> Found:
         yield (
             "apiAddress.type",
             "platform",
-            "a single node that bootstraps itself is of platform none (bootstrapInPlace), and has the API at its own"
-            " address",
+            "a single node that bootstraps itself uses platform none (bootstrapInPlace), and its API is at its own "
+            "address",
             "set it to dns-round-robin, and ingressAddress.type to dns",
         )
     if not site.hosts:
@@ -222,7 +223,7 @@ def _platform(settings: Settings) -> Found:
         yield (
             "platform.prefix",
             "(not set)",
-            "the addresses of API and ingress must be of the machines' network, which is not known",
+            "the addresses of API and ingress must be in the machines' network, which is not set",
             "set platform.gateway and platform.prefix",
         )
     networks = [ipaddress.IPv4Network(each) for each in site.machine_networks if ":" not in each]
@@ -231,8 +232,9 @@ def _platform(settings: Settings) -> Found:
             yield (
                 path,
                 address,
-                f"it is in none of the machines' networks ({', '.join(map(str, networks))}), as the installer wants it",
-                "give a free address of one",
+                f"it is in none of the machines' networks ({', '.join(map(str, networks))}), which the installer "
+                "requires",
+                "use a free address of one of them",
             )
     yield from _capabilities(settings, "OpenShift's platform baremetal", "baremetal", "MachineAPI")
 
@@ -257,8 +259,9 @@ def _external(settings: Settings) -> Found:
         return
     path, external = "installConfig.platform.external", config.platform.external
     others = {
-        "apiAddress.type is platform, which makes it platform baremetal": settings.platform_vips is not None,
-        "a single node that bootstraps itself is of platform none": facility(settings).in_place,
+        "apiAddress.type is platform, which uses the installer's platform baremetal": settings.platform_vips
+        is not None,
+        "a single node that bootstraps itself uses the installer's platform none": facility(settings).in_place,
     }
     for why, so in others.items():
         if so:
@@ -271,9 +274,9 @@ def _external(settings: Settings) -> Found:
         yield (
             path,
             external.cloud_controller_manager,
-            "nodes would keep the taint node.cloudprovider.kubernetes.io/uninitialized, under which hardly a pod runs:"
-            " metal-ipi brings no cloud controller manager that takes it away",
-            "give its manifests in install.manifests, or leave this out",
+            "nodes would keep the taint node.cloudprovider.kubernetes.io/uninitialized, and most pods would not run "
+            "on them: metal-ipi has no cloud controller manager that removes it",
+            "add the manifests of such a manager to install.manifests, or remove this setting",
         )
     yield from _capabilities(settings, path, "CloudControllerManager")
 
@@ -291,8 +294,8 @@ def _service_addresses(settings: Settings) -> Found:
         yield (
             "serviceAddresses.type",
             services.type,
-            "without workers the control plane would announce service addresses, and it announces the API's address"
-            " already (kube-vip): a peer takes one session from a machine, not two",
+            "without workers the control plane would announce service addresses, and it announces the API's address "
+            "already (kube-vip): a peer accepts one session from a machine, not two",
             "set workers.count to 1 or more, or apiAddress.type to dns-round-robin or external",
         )
     for where, address in settings.named_addresses.items():
@@ -300,19 +303,18 @@ def _service_addresses(settings: Settings) -> Found:
             yield (
                 f"serviceAddresses.{path}",
                 value,
-                f"it holds {address}, the {_WHOSE[where.partition('.')[0]]} address ({where}): a service could be given"
-                " it",
-                "leave it out, for instance by giving ranges before and after it",
+                f"it holds {address}, the {_WHOSE[where.partition('.')[0]]} address ({where}): a service could get it",
+                "exclude it, for instance by ranges before and after it",
             )
     for number, pool in enumerate(services.pools if not settings.install_config.networking.has_ipv6 else ()):
         for place, value in enumerate(pool.addresses):
             if ":" in value:
                 path = f"serviceAddresses.pools[{number}].addresses[{place}]"
-                yield path, value, f"no service could have it: {_ONE_FAMILY}", "take it out"
+                yield path, value, f"no service could get an address of it: {_ONE_FAMILY}", "take it out"
     if services.install and settings.install.distribution == "okd" and services.catalog == OPENSHIFT_CATALOG:
         yield (
             "serviceAddresses.catalog",
             services.catalog,
-            "OKD has no such catalogue, and the operator would be waited for in vain",
-            "set it to community-operators, or install to false where MetalLB is there already",
+            "OKD has no such catalogue, so the operator would never be installed",
+            "set it to community-operators, or set install to false if MetalLB is installed already",
         )

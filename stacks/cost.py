@@ -16,7 +16,7 @@ from metal_ipi.stacks.model import Settings
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.sections.forms import PROJECT
 
-_OFFLINE = "a rehearsal asks nobody for prices: set cost.priceFile to a file of them (docs/cost.md)"
+_OFFLINE = "a rehearsal requests no prices: set cost.priceFile to a file with prices (docs/cost.md)"
 
 
 class PriceFileError(ValueError):
@@ -61,7 +61,7 @@ def _prices(file: str | None) -> dict[str, Any] | None:
     except OSError as error:
         raise PriceFileError(f"cost.priceFile '{file}' cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise PriceFileError(f"cost.priceFile '{file}' is no JSON document: {error}") from None
+        raise PriceFileError(f"cost.priceFile '{file}' is not a JSON document: {error}") from None
     if not isinstance(document, dict) or not isinstance(document.get("plans"), list):
         raise PriceFileError(
             f"cost.priceFile '{file}' has no list `plans`: save the answer of GET /plans there (docs/cost.md)"

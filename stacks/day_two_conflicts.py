@@ -68,7 +68,7 @@ def _lvm(settings: Settings) -> Found:
             yield (
                 f"{_PATH}.lvmStorage.disks[{number}]",
                 disk,
-                f"{', '.join(taken)} would be installed to it",
+                f"{', '.join(taken)} would be installed to this disk",
                 "give another disk, or install to another one",
             )
 
@@ -101,24 +101,25 @@ def _health(settings: Settings, site: Facility) -> Found:
         yield (
             f"{path}.minHealthyPercent",
             str(section.min_healthy_percent),
-            f"of {needed} nodes all would have to be healthy, and none would ever be restarted",
-            f"set it to {most} or less" if most else "remove nodeHealthCheck: a single node cannot be looked after",
+            f"all {needed} nodes would have to be healthy, so none would ever be restarted",
+            f"set it to {most} or less" if most else "remove nodeHealthCheck: it cannot restart a single node",
         )
     single = [bmc.machine for bmc in site.bmcs if bmc.machine in machines and bmc.system_id is None]
     if single and len(single) < len(machines):
         yield (
             path,
             "given",
-            f"bmc.systemId is set of some servers, and not of those of {', '.join(single[:3])}: the fence agent"
-            " wants it of all or of none",
-            "set bmc.systemId of all these servers",
+            f"bmc.systemId is set for some servers, but not for those of {', '.join(single[:3])}: the fence agent "
+            "needs it for all or for none",
+            "set bmc.systemId for all these servers",
         )
     private = [bmc.machine for bmc in site.bmcs if bmc.machine in machines and bmc.private_authority]
     if private and section.verify_certificates:
         yield (
             f"{path}.verifyCertificates",
             "true",
-            f"the certificates of {', '.join(private[:3])} are of an authority that the fence agent does not know",
+            f"the certificates of {', '.join(private[:3])} are signed by an authority that the fence agent does not "
+            "trust",
             "set it to false, or give the BMCs certificates of a public authority",
         )
 
@@ -136,13 +137,13 @@ def _operators(settings: Settings) -> Found:
     for number, each in enumerate(section.operators):
         path = f"{_PATH}.operators[{number}]"
         if each.package in packages:
-            yield f"{path}.package", each.package, f"{packages[each.package]} has it already", "leave it in one place"
+            yield f"{path}.package", each.package, f"{packages[each.package]} has it already", "keep one of the two"
         elif each.namespace in spaces:
             yield (
                 f"{path}.namespace",
                 each.namespace,
-                f"{spaces[each.namespace]} is in it, too: an operator goes with its namespace only, as its"
-                " ClusterServiceVersion outlasts its Subscription",
+                f"{spaces[each.namespace]} is in it, too: an operator is removed only with its namespace, because its "
+                "ClusterServiceVersion outlasts its Subscription",
                 "give it a namespace of its own",
             )
         packages.setdefault(each.package, path)
@@ -163,8 +164,8 @@ def _taints(settings: Settings) -> Found:
         yield (
             "workers.taints" if role == "worker" else "controlPlane.taints",
             "NoSchedule or NoExecute",
-            f"no node would take pods of the operators and of the registry of {_PATH}: {', '.join(closed[:3])} are all"
-            " that take pods, and all keep them away",
+            f"no node could run the pods of the operators and of the registry of {_PATH}: {', '.join(closed[:3])} are "
+            "the only nodes for pods, and all have such a taint",
             "use PreferNoSchedule, or taint some of the servers only (platform.servers)",
         )
 
@@ -177,12 +178,12 @@ def _registry(settings: Settings) -> Found:
         yield (
             f"{path}.replicas",
             str(section.replicas),
-            "a volume of access ReadWriteOnce is mounted by one pod",
+            "a volume with access ReadWriteOnce can be mounted by one pod only",
             "set it to 1, or access to ReadWriteMany",
         )
     lvm = settings.day_two.lvm_storage
     name = section.storage_class or ""
     if lvm is not None and name.startswith("lvms-") and name != lvm.storage_class:
-        yield f"{path}.storageClass", name, "LVM Storage makes no such class", f"set it to {lvm.storage_class}"
+        yield f"{path}.storageClass", name, "LVM Storage has no such storage class", f"set it to {lvm.storage_class}"
     if lvm is not None and name in ("", lvm.storage_class) and section.access == "ReadWriteMany":
-        yield f"{path}.access", section.access, "volumes of LVM Storage are of one node", "set it to ReadWriteOnce"
+        yield f"{path}.access", section.access, "a volume of LVM Storage is on one node", "set it to ReadWriteOnce"

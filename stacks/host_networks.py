@@ -43,10 +43,10 @@ def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:
     program = shutil.which(PROGRAM)
     if program is None:
         servers = len({network.path for network in networks.values()})
-        said = f"the networks of {servers} servers (networkConfig) are made by {PROGRAM}, which is not here"
+        said = f"the networks of {servers} servers (networkConfig) need {PROGRAM}, which is not on PATH"
         if not pulumi.runtime.is_dry_run():
             raise HostNetworkError(f"{said}, and nothing was changed\n  -> {_REMEDY}")
-        pulumi.log.warn(f"{said}: it was not asked whether it takes them. To have that checked, {_REMEDY}")
+        pulumi.log.warn(f"{said}: they were not checked by it. To check them, {_REMEDY}")
         return HostNetworks(asked=False)
     made: dict[Node, Keyfiles] = {}
     problems: list[str] = []
@@ -65,5 +65,5 @@ def host_networks(site: Facility, nodes: Sequence[Node]) -> HostNetworks:
                 problems.append(problem)
     if problems:
         lines = "\n".join(f"  {number}. {problem}" for number, problem in enumerate(sorted(problems), start=1))
-        raise HostNetworkError(f"{PROGRAM} does not take these networks, and nothing was changed\n{lines}")
+        raise HostNetworkError(f"{PROGRAM} refuses these networks; nothing was changed\n{lines}")
     return HostNetworks(made=made)

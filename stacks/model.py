@@ -289,9 +289,9 @@ class Settings(Section):
             )
         if isinstance(self.api_address, ExternalApi) and not self.machine_config_server.allowed_networks:
             raise wrong(
-                "the load balancer's own addresses are not let in to port 22623, and no machine could get its"
-                " configuration through it",
-                "set it to the networks that the load balancer asks from",
+                "port 22623 is closed to the load balancer's own addresses, so no machine could get its configuration "
+                "through it",
+                "set it to the networks from which the load balancer connects",
                 at="machineConfigServer.allowedNetworks",
             )
         return self

@@ -63,7 +63,7 @@ def unfit(tree: Any, path: str = "") -> Found:
 def _names(where: str, entries: dict[Any, Any]) -> Iterator[tuple[str, str, str, str]]:
     for key in entries:
         if not isinstance(key, str):
-            yield where, "[not shown]", f"a name in it is no text, but {type(key).__name__}", "write it in quotes"
+            yield where, "[not shown]", f"a name in it is not a text, but {type(key).__name__}", "write it in quotes"
         elif len(key) > 256 or not key.isprintable():
             yield where, "[not shown]", "a name in it is longer than 256 characters, or not printable", "correct it"
 
@@ -79,12 +79,12 @@ def _problem(value: Any, depth: int) -> tuple[str, str] | None:
         return None
     elif isinstance(value, int):
         if abs(value) > _LARGEST:
-            return "it is a number of a size that no setting has", "correct it"
+            return "the number is larger than any setting allows", "correct it"
     elif isinstance(value, float):
         if not math.isfinite(value):
-            return "it is no number: NaN, or infinite", "give a number"
+            return "it is not a number: NaN, or infinite", "give a number"
     else:
-        return f"it is a {type(value).__name__}, not a text, number or truth value", "write it in quotes"
+        return f"it is a {type(value).__name__}, not a text, number or boolean", "write it in quotes"
     return None
 
 

@@ -106,18 +106,18 @@ def _problem(details: ErrorDetails, root: type[BaseModel]) -> Problem:
     if kind == "extra_forbidden":
         known = _known_names(root, details["loc"][:-1])
         guess = nearest(str(location[-1]), known)
-        remedy = f"did you mean '{guess}'?" if guess else f"remove it; known here: {', '.join(sorted(known))}"
+        remedy = f"did you mean '{guess}'?" if guess else f"remove it; possible here: {', '.join(sorted(known))}"
         return Problem(path=path, value=_shown(value, location, root), why="there is no such setting", remedy=remedy)
     if kind in {"union_tag_not_found", "union_tag_invalid"}:
         tags = context.get("expected_tags") or ", ".join(f"'{tag}'" for tag in sorted(_tags(root, location)))
         return Problem(
             path=f"{path}.type",
             value=_shown(context.get("tag", _NOT_SET), (*location, "type"), root),
-            why="it names none of the kinds there are",
+            why="it must be one of the existing types",
             remedy=f"set it to one of: {tags}",
         )
     if kind == "string_type" and isinstance(value, (int, float)):
-        remedy = "write it in quotes: without them YAML reads it as a number or a truth value, and may change it"
+        remedy = "write it in quotes: without them YAML reads it as a number or a boolean, and may change it"
         return Problem(path=path, value=_shown(value, location, root), why="it should be a text", remedy=remedy)
     for part in str(context.get("at", "")).split(".") if context.get("at") else ():
         location = (*location, part)
@@ -218,7 +218,7 @@ def _hint(root: type[BaseModel], location: Sequence[int | str]) -> str | None:
     _, field = _walk(root, location)
     if field is None:
         return None
-    return f"it is {field.description}" if field.description else None
+    return f"correct it; the setting's description: {field.description}" if field.description else None
 
 
 def _without_union_tags(location: Sequence[int | str], root: type[BaseModel]) -> tuple[int | str, ...]:

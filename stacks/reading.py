@@ -120,7 +120,8 @@ def _refuse_rehearsed(tree: Tree) -> None:
         problem = Problem(
             path=f"{NAMESPACE}:rehearsal",
             value="true",
-            why="a rehearsal is a preview: missing secrets are stood in for, and this would change something",
+            why="a rehearsal is only a preview, with placeholders for missing secrets, and this command would change "
+            "something",
             remedy=f"pulumi config rm {NAMESPACE}:rehearsal",
         )
         raise SettingsError(pulumi.get_stack(), [problem])

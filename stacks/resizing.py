@@ -34,8 +34,8 @@ def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[
         yield (
             "controlPlane.count",
             str(count),
-            "the cluster was installed with one control plane machine, and its topology stays SingleReplica: OpenShift"
-            " makes no highly available cluster of it",
+            "the cluster was installed with one control plane machine, and its topology stays SingleReplica: "
+            "OpenShift cannot make it highly available",
             "set it to 1, and add workers; or install another cluster",
         )
     arbiters = (begun.get("arbiter") or {}).get("replicas") or 0
@@ -53,9 +53,9 @@ def refused(settings: Settings, begun: Mapping[str, Any], machines: AbstractSet[
         yield (
             "controlPlane.count",
             str(count),
-            f"{', '.join(gone)} would go, and nobody takes members out of etcd on platform none: they would count on"
-            " for its quorum",
-            "keep them; to have one made anew under its name, see docs/operating.md",
+            f"{', '.join(gone)} would be deleted, but on platform none nothing removes their members from etcd: these "
+            "would still count for its quorum",
+            "keep them; to replace one under its name, see docs/operating.md",
         )
 
 
@@ -77,8 +77,8 @@ def _addresses(settings: Settings, begun: Mapping[str, Any]) -> Found:
             yield (
                 f"{name}.address" if before and now else f"{name}.type",
                 now if before and now else section.type,
-                f"the cluster was installed with {before or 'no address that its platform keeps'}, and that stays:"
-                " names would lead to where nobody answers",
+                f"the cluster was installed with {before or 'no address that its platform keeps'}, which cannot "
+                "change: names would lead to an address where nothing answers",
                 f"set {name} to what it was" if before else "set it to another type; or install another cluster",
             )
     external = (begun.get("platform") or {}).get("external")
@@ -96,7 +96,7 @@ def _addresses(settings: Settings, begun: Mapping[str, Any]) -> Found:
         yield (
             "ingressAddress.mode",
             "bgp",
-            "the cluster was installed without workers, so its control plane has routers, too, and announces the API's"
-            " address to the same peers: a peer takes one session from each machine",
+            "the cluster was installed without workers, so its control plane has routers, too, and announces the "
+            "API's address to the same peers: a peer accepts one session from each machine",
             "set ingressAddress.type to external or dns",
         )

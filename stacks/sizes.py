@@ -32,9 +32,10 @@ def conflicts(settings: Settings) -> Found:
         yield (
             "controlPlane.count",
             str(count),
-            "etcd of two members is lost with either of them; and two without an arbiter have to fence each other"
+            "etcd with two members fails if either of them fails; and two machines without an arbiter have to fence "
+            "each other"
             " (controlPlane.fencing), which metal-ipi does not set up",
-            "have 3, or 1, or an arbiter (arbiter.count; a server called arbiter-0)",
+            "use 3 or 1, or add an arbiter (arbiter.count; a server called arbiter-0)",
         )
     if settings.arbiter.count:
         yield from _arbiter(settings)
@@ -45,16 +46,16 @@ def _arbiter(settings: Settings) -> Found:
         yield (
             "arbiter.count",
             str(settings.arbiter.count),
-            f"OpenShift has an arbiter beside two control plane machines only, and there are"
+            f"OpenShift supports an arbiter only with two control plane machines, and there are"
             f" {settings.control_plane.count}",
-            "set controlPlane.count to 2, or have no arbiter",
+            "set controlPlane.count to 2, or remove the arbiter",
         )
     if settings.platform_vips is None:
         yield (
             "apiAddress.type",
             settings.api_address.type,
-            "the installer takes an arbiter on OpenShift's platform baremetal only, which keeps the addresses of API"
-            " and ingress",
+            "the installer accepts an arbiter only on OpenShift's platform baremetal, which manages the addresses of "
+            "API and ingress",
             "set it to platform, and ingressAddress.type too",
         )
     if settings.minor < _ARBITER_PREVIEWED:
@@ -62,7 +63,7 @@ def _arbiter(settings: Settings) -> Found:
             "openshiftVersion",
             settings.openshift_version,
             f"OpenShift has arbiters from 4.{_ARBITER_SINCE} on, and 4.{_ARBITER_PREVIEWED} as a technology preview",
-            "install a newer release, or have 3 control plane machines",
+            "install a newer release, or use 3 control plane machines",
         )
     elif not _is_enabled(settings):
         yield (
@@ -71,7 +72,7 @@ def _arbiter(settings: Settings) -> Found:
             f"an arbiter needs the feature gate {_GATE}, which 4.{_ARBITER_PREVIEWED} has in technology previews only,"
             " and installConfig.featureGates may switch off",
             f"set it to TechPreviewNoUpgrade (such a cluster cannot be upgraded), or install"
-            f" 4.{_ARBITER_SINCE} or later; or have 3 control plane machines",
+            f" 4.{_ARBITER_SINCE} or later; or use 3 control plane machines",
         )
 
 

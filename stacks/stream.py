@@ -55,13 +55,13 @@ def _parse(text: str, where: str, settings: Settings) -> PxeArtifacts:
     install = settings.boot.install
     if install is not None and install.image == "stream" and artifacts.disk is None:
         raise StreamError(
-            f"{where} names no disk image (artifacts.metal.formats.raw.*), which boot.install.image 'stream' asks for;"
-            " set that to 'live' to install the image that the live system carries"
+            f"{where} names no disk image (artifacts.metal.formats.raw.*), which boot.install.image 'stream' needs; "
+            "set it to 'live' to install the image that the live system contains"
         )
     live = settings.platform.live_iso_machines
     if live and artifacts.iso is None:
         raise StreamError(
             f"{where} names no live ISO (artifacts.metal.formats.iso.disk), which bootMethod 'live-iso' of"
-            f" {', '.join(live)} is made of; take another bootMethod"
+            f" {', '.join(live)} needs; use another bootMethod"
         )
     return artifacts

@@ -83,7 +83,7 @@ class Recorder(mocks.Mocks):
         return {**found, "files": whole_files(found)} if "derived" in found else found
 
     def one(self, name: str) -> pulumi.runtime.MockResourceArgs:
-        """The one resource of that name that is no component."""
+        """The one resource of that name that is not a component."""
         found = [args for args in self.resources if args.name == name]
         assert len(found) == 1, f"{len(found)} resources are named {name}"
         return found[0]

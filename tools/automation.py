@@ -161,7 +161,7 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
             write_private(log, traceback.format_exc())
             if type(error).__module__.partition(".")[0] == _OURS:
                 raise pulumi.RunError(str(error)) from error
-            raise pulumi.RunError(f"{type(error).__name__}: {error}\n(the full story is in {log})") from error
+            raise pulumi.RunError(f"{type(error).__name__}: {error}\n(details are in {log})") from error
         # Lets the registrations begin. If the SDK's runtime sees none, it waits for outputs instead and walks over all
         # pending ones each time one is done; that took longer than everything else in a preview of 100 workers.
         await asyncio.sleep(0)

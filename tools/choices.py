@@ -54,8 +54,8 @@ def machines(layout: Layout, wanted: str, asked: Asked, document: stackfile.Tree
     if existing and asked.machines not in {None, existing}:
         raise StackError(
             f"the stack's machines are {existing} ones, not {asked.machines}",
-            why="resources cannot move from one kind to the other",
-            remedy="`make down` first, or leave MACHINES out",
+            why="resources cannot move between kinds of machines",
+            remedy="run `make down` first, or do not set MACHINES",
         )
     return existing or chosen
 
@@ -73,14 +73,14 @@ def installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
         raise StackError(
             f"stack '{layout.stack}' cannot be installed by the real installer in the lab",
             why="Cluster API's providers run it, and their image in the lab has the stand-in for openshift-install",
-            remedy="leave INSTALLER and lab.installer out, and give a release of the stand-in (...-lab)",
+            remedy="do not set INSTALLER and lab.installer, and use a release of the stand-in (...-lab)",
         )
     existing = _existing(layout, layout.installer)
     if existing and asked.installer not in {None, existing}:
         raise StackError(
             f"the stack's cluster was made by the {existing} installer, not by the {asked.installer} one",
-            why="an installed cluster stays what it is",
-            remedy="`make down` first, or leave INSTALLER out",
+            why="the installer of an installed cluster cannot change",
+            remedy="run `make down` first, or do not set INSTALLER",
         )
     return existing or chosen
 

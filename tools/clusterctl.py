@@ -65,7 +65,7 @@ def printed(module: str) -> list[Object]:
         last = done.stderr.strip().splitlines()[-1:]
         raise StackError(
             f"`python -m {module}` ended with {done.returncode}",
-            why="\n".join(last) or "it said nothing",
+            why="\n".join(last) or "it printed nothing",
             remedy="install the requirements of the providers (requirements-cluster-api.txt)",
         )
     return list(yaml.safe_load_all(done.stdout))
@@ -107,7 +107,7 @@ def write(folder: Path, image: str) -> None:
     if not _IMAGE.fullmatch(image):
         raise StackError(
             f"--image {image}",
-            why="it is no reference of a container image",
+            why="it is not a reference of a container image",
             remedy="write it as registry/name:tag, or registry/name@sha256:<digest>",
         )
     import_from(ROOT)

@@ -57,17 +57,17 @@ def down(layout: Layout, asked: Asked) -> None:
     if users := _users_of(layout):
         raise StackError(
             f"stack '{layout.stack}' is in use, and nothing was deleted",
-            why=f"servers are had from its Ironic by stack {', '.join(users)}",
-            remedy=f"`make down STACK={users[0]}` first",
+            why=f"these stacks have servers of its Ironic:  {', '.join(users)}",
+            remedy=f"run `make down STACK={users[0]}` first",
         )
     if layout.exists:
         _with_lab("down", layout, asked)
     else:
-        say(f"stack '{layout.stack}' has no state: no resource of it is known")
+        say(f"stack '{layout.stack}' has no state, so it has no known resources")
     if is_lab and os.environ.get("KEEP_LAB", "") in ("", "0"):
         hub = _hub_of(layout, document)
         if hub is not None and hub.exists and not _users_of(hub):
-            say(f"\nstack '{hub.stack}', for no other stack has servers from it")
+            say(f"\nstack '{hub.stack}', because no other stack has servers from it")
             _with_lab("down", hub, Asked())
         _end_lab(layout, _in_lab(layout))
     with at_work(layout.lab.parent, alone=True) as alone:
@@ -80,9 +80,9 @@ def _end_lab(layout: Layout, users: list[str]) -> None:
     """Stops the lab, unless other stacks exist in it or another command is using it."""
     with at_work(layout.lab.parent, alone=True) as alone:
         if users:
-            say(f"the lab stays: stack {', '.join(users)} is in it")
+            say(f"the lab stays, because these stacks use it: {', '.join(users)}")
         elif not alone:
-            say("the lab stays: another command is at work in it")
+            say("the lab stays, because another command uses it")
         else:
             Facility(layout=layout).down()
 
@@ -161,7 +161,7 @@ def hub(layout: Layout, asked: Asked) -> None:
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
         raise StackError(
-            f"stack '{layout.stack}' is no lab stack",
+            f"stack '{layout.stack}' is not a lab stack",
             why="its stack file has no metal-ipi:lab, and only the lab has a hub of its own",
             remedy="name a lab stack, such as `make hub STACK=lab`",
         )
@@ -191,8 +191,8 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
     if not found:
         raise StackError(
             f"the stack '{layout.stack}' has no kubeconfig yet",
-            why="its `up` has not come so far that there are install assets",
-            remedy=f"`make up STACK={layout.stack}` to its end",
+            why="its `up` has not made the install assets yet",
+            remedy=f"run `make up STACK={layout.stack}` until it ends",
         )
     print(found, end="" if found.endswith("\n") else "\n")
 
@@ -227,7 +227,7 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
 
 def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
     """The stack of the hub whose Ironic provides the servers of a lab stack; None if there is none. Raises StackError
-    if that stack is no hub."""
+    if that stack is not a hub."""
     name = stackfile.hub_of(document)
     if name is None:
         return None
@@ -235,7 +235,7 @@ def _hub_of(layout: Layout, document: stackfile.Tree) -> Layout | None:
     other = stackfile.read(hub.stack_file)
     if not stackfile.is_hub(other) or stackfile.lab_machines(other) is None:
         raise StackError(
-            f"stack '{layout.stack}' cannot have its servers from stack '{name}'",
+            f"stack '{layout.stack}' cannot get its servers from stack '{name}'",
             why="metal-ipi:lab.hub names it, and it is not the stack of a hub in the lab",
             remedy="name one that has metal-ipi:provisioning and metal-ipi:lab, such as hub",
         )
@@ -301,7 +301,7 @@ def operate(
         def beside(operation: str, which: Mapping[str, tuple[str, ...]]) -> None:
             def run(each: Layout) -> None:
                 if stopping.asked:
-                    raise RunFailed("it was not begun, for this was to stop")
+                    raise RunFailed("it was not begun, because the command was stopped")
                 _inner(each, operation, stopping, is_lab=is_lab, replace=anew.get(each.pool, ""))
 
             facility_stacks.beside(operation, layout, which, run)
@@ -366,7 +366,7 @@ def _inner(
     if status < 0 or status == 137:
         raise RunFailed(
             f"{operation} of stack '{layout.stack}' was killed",
-            remedy=f"`make {operation}` goes on from there, `make down` removes everything",
+            remedy=f"`make {operation}` continues, `make down` removes everything",
         )
     raise SystemExit(status)
 

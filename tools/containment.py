@@ -56,9 +56,9 @@ def hold_leash(on_stop: Callable[[], None], on_end: Callable[[], None]) -> None:
     closes, calls `on_end` and ends this process."""
     if os.read(0, 1) != ALIVE:
         raise StackError(
-            "the engine's process was started without a leash",
+            "the engine's process was started directly",
             why="standard input is not the pipe that the outer process holds",
-            remedy="use `python -m tools up` (or down, ...); `engine` is its inner half",
+            remedy="use `python -m tools up` (or down, ...); `engine` is for internal use",
         )
     # The engine and its plug-ins must not inherit the pipe.
     leash = os.dup(0)
@@ -127,7 +127,7 @@ class RunLock:
             self._lock.acquire(timeout=patience, poll_interval=0.1)
         except Timeout:
             raise StackError(
-                f"another run of this stack is under way ({self._path.stem})",
+                f"another run of this stack is in progress ({self._path.stem})",
                 why=f"{self._path} is locked",
                 remedy="wait until it has ended, or end it",
             ) from None

@@ -94,7 +94,7 @@ class Bill:
         lines = cast("list[Tree]", self.output.get("lines") or [])
         if not lines:
             return None
-        shown = Table(title=f"cost, by {self.output.get('source')}", title_justify="left", title_style="bold")
+        shown = Table(title=f"cost (prices: {self.output.get('source')})", title_justify="left", title_style="bold")
         for column in ("what", "plan", "USD per hour", ""):
             shown.add_column(column, justify="right" if column.startswith("USD") else "left")
         for line in lines:

@@ -87,7 +87,7 @@ def ensure(report: Report) -> Engine:
         raise EngineMissing(
             "the Pulumi engine could neither be downloaded nor built",
             why=str(error),
-            remedy=f"install Pulumi {pins.engine} or newer so that `pulumi` is on PATH, and run this again",
+            remedy=f"install Pulumi {pins.engine} or newer so that `pulumi` is on PATH, and run the same command again",
         ) from error
 
 

@@ -144,5 +144,5 @@ class Facility:
             raise LabError(
                 what,
                 why=f"`python -m lab {arguments[0]}` ended with status {result.returncode}; its message is above",
-                remedy=f"correct that and run this again; logs are in {self.layout.lab}",
+                remedy=f"correct that and run the same command again; logs are in {self.layout.lab}",
             )

@@ -63,10 +63,10 @@ def _refuse_moves(layout: Layout, pools: Pools) -> None:
         moved = [name for name in there if owner.get(name, pool) != pool]
         if moved:
             raise StackError(
-                f"{', '.join(moved)} of pool '{pool}' would go to pool '{owner[moved[0]]}', and nothing was changed",
-                why="no machine moves from stack to stack: it would be deleted, and installed anew",
-                remedy="set workers.pools (workers.perStack) back; to really have them anew, first take them out of the"
-                " stack file with an `up`",
+                f"{', '.join(moved)} of pool '{pool}' would move to pool '{owner[moved[0]]}'; nothing was changed",
+                why="a machine cannot move to another stack: it would be deleted, and installed anew",
+                remedy="set workers.pools (workers.perStack) back; to have them installed anew, first remove them "
+                "from the stack file and run `up`",
             )
 
 
@@ -105,7 +105,7 @@ def beside(operation: str, layout: Layout, pools: Mapping[str, tuple[str, ...]],
         raise RunFailed(
             f"{operation} of {_names(list(failed))} of stack '{layout.stack}' failed",
             why="; ".join(f"{pool}: {why}" for pool, why in failed.items()),
-            remedy=f"correct that and run this again: it goes on from there{_well(others)}",
+            remedy=f"correct that and run the same command again: it continues from there{_well(others)}",
         )
 
 
@@ -114,7 +114,7 @@ def _names(pools: Sequence[str]) -> str:
 
 
 def _well(others: Sequence[str]) -> str:
-    return f"; {_names(others)} ended well" if others else ""
+    return f"; {_names(others)} succeeded" if others else ""
 
 
 def replaced(pools: Pools, wanted: str) -> dict[str | None, str]:

@@ -71,9 +71,9 @@ def write(root: Path, hubs: Sequence[str], target: Path) -> tuple[Path, str]:
     page.write_text(markdown(clusters, silent))
     if silent:
         raise StackError(
-            f"{len(silent)} of {len(wanted)} hubs did not tell of their clusters; {page} was written without them",
+            f"{len(silent)} of {len(wanted)} hubs did not report their clusters; {page} was written without them",
             why="\n".join(f"{name}: {why}" for name, why in silent.items()),
-            remedy="correct the kubeconfig, or leave the hub out of HUBS",
+            remedy="correct the kubeconfig, or remove the hub from HUBS",
         )
     return page, counted(clusters)
 
@@ -173,16 +173,16 @@ def merged(described: Sequence[Cluster], told: Mapping[str, Sequence[Cluster]]) 
     for each in described:
         on = by_domain.pop(each.domain, []) if each.status in ("not asked", "not on a hub") else []
         if not on:
-            known = "none of the hubs that were asked has it" if told and each.status == "not asked" else each.told
+            known = "none of the given hubs has it" if told and each.status == "not asked" else each.told
             found.append(replace(each, told=known))
         for place in on:
-            others = [f"hub {other.hub} has it, too: one of them has to let it go" for other in on if other != place]
+            others = [f"hub {other.hub} has it, too: remove it from one of them" for other in on if other != place]
             if each.status == "not on a hub":
                 others.append(f"the file of stack {each.stack} names no hub (clusterApi)")
             text = "; ".join([*others, *filter(None, [place.told])])
             found.append(replace(place, stack=each.stack, status="failed" if others else place.status, told=text))
     for rest in by_domain.values():
-        found += [replace(each, told=each.told or "no stack file here describes it") for each in rest]
+        found += [replace(each, told=each.told or "it has no stack file here") for each in rest]
     return sorted(found, key=lambda each: (each.hub, each.domain, each.stack))
 
 
@@ -200,7 +200,7 @@ def markdown(clusters: Sequence[Cluster], silent: Mapping[str, str]) -> str:
         "",
         f"{counted(clusters)}.",
         "",
-        *(f"Hub {_cell(name)} did not tell: {_cell(why)}" for name, why in silent.items()),
+        *(f"Hub {_cell(name)} gave no answer: {_cell(why)}" for name, why in silent.items()),
         *([""] if silent else []),
         "![every cluster with its status](fleet.svg)",
         "",
@@ -241,7 +241,7 @@ def _named(hubs: Sequence[str]) -> dict[str, Path]:
         if match is None or match["name"] in found:
             raise StackError(
                 f"HUBS has '{each}'",
-                why="it is no <name>=<kubeconfig>" if match is None else "another hub has that name",
+                why="it is not a <name>=<kubeconfig>" if match is None else "another hub has that name",
                 remedy="write it as HUBS='east=/path/kubeconfig west=/path/kubeconfig'",
             )
         if not Path(match["file"]).is_file():
@@ -258,5 +258,5 @@ def _asked(kubeconfig: Path) -> list[dict[str, Any]] | str:
     except subprocess.TimeoutExpired:
         return f"no answer within {_LONGEST_SECONDS} s"
     if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        return (done.stderr.strip().splitlines() or ["it ended without output"])[-1]
     return list(yaml.safe_load_all(done.stdout))

@@ -79,9 +79,9 @@ class MetalApi:
         left = [f"{named[item['id']]}: {item['why']}" for item in over if item["why"]]
         if left:
             raise RecoveryFailed(
-                f"of {len(resources)} things {len(left)} could not be deleted",
+                f"{len(left)} of {len(resources)} resources could not be deleted",
                 why="\n    ".join(left),
-                remedy="run this again, or delete them in the console",
+                remedy="run the same command again, or delete them in the console",
             )
 
     def _call(self, request: Mapping[str, Any]) -> str:
@@ -97,9 +97,9 @@ class MetalApi:
         )
         if done.returncode not in (0, 1) or (done.returncode == 1 and not done.stdout):
             raise RecoveryFailed(
-                "cannot find out what is left in the project",
+                "cannot find out what remains in the project",
                 why=done.stderr.strip() or f"{' '.join(_COMMAND[1:])} ended with status {done.returncode}",
-                remedy="correct that, and run this again",
+                remedy="correct that, and run the same command again",
             )
         return done.stdout
 

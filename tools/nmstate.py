@@ -21,5 +21,5 @@ def ensure(document: stackfile.Tree) -> None:
         raise StackError(
             f"there is no {NMSTATECTL.name}, which makes the networks of servers (networkConfig)",
             why=str(error),
-            remedy="install nmstate, or put nmstatectl on PATH, or have cargo on PATH",
+            remedy="install nmstate, or put nmstatectl on PATH, or put cargo on PATH",
         ) from error

@@ -125,7 +125,7 @@ class Operations:
         status = self.command.last_status
         otherwise = last_words(failure)
         if status < 0:
-            otherwise = f"the engine was killed (signal {-status}); run this again, it goes on from there"
+            otherwise = f"the engine was killed (signal {-status}); run the same command again, it continues from there"
         if not self.layout.log.exists():
             write_private(self.layout.log, self.screen.redact(str(failure)))
         report.tell_failures(self.screen, operation, progress, otherwise)

@@ -21,8 +21,8 @@ def existing(layout: Layout) -> None:
     if not layout.exists:
         raise StackError(
             f"there is no stack '{layout.stack}'",
-            why=f"nothing was made of it here: {layout.state} holds no state",
-            remedy=f"`make up STACK={layout.stack}` makes it",
+            why=f"it was never brought up here: {layout.state} contains no state",
+            remedy=f"bring it up with `make up STACK={layout.stack}`",
         )
 
 

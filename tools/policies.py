@@ -32,8 +32,8 @@ def policies(layout: Layout) -> Policies:
     if wanted not in {"on", OFF}:
         raise StackError(
             f"POLICY is '{wanted}'",
-            why="it says whether the policies are asked",
-            remedy=f"leave it out, or set it to {OFF}",
+            why="it turns the policies off",
+            remedy=f"do not set it, or set it to {OFF}",
         )
     pack = layout.root / "policy"
     if wanted == OFF or not pack.is_dir():
@@ -64,7 +64,7 @@ def _check(file: Path) -> None:
             f"the policy configuration {file} cannot be used", why=str(error), remedy="see docs/policy.md"
         ) from error
     if not isinstance(document, dict):
-        raise StackError(f"the policy configuration {file} is no JSON object", remedy="see docs/policy.md")
+        raise StackError(f"the policy configuration {file} is not a JSON object", remedy="see docs/policy.md")
     parameters = {"all": {"enforcementLevel"}, **{r.name: {"enforcementLevel", *r.parameters} for r in RULES}}
     for rule, value in cast("dict[str, Any]", document).items():
         _known(file, f"there is no rule '{rule}'", rule, parameters)

@@ -43,7 +43,7 @@ def run(values: Mapping[str, str], layout: Layout, screen: Screen) -> None:
         style = _STYLES.get(level, style if line.startswith(_FURTHER) else "")
         screen.line(line, style)
     if done.returncode == 1 and done.stdout:
-        raise RunFailed(f"preflight of stack '{layout.stack}': it must not be brought up yet")
+        raise RunFailed(f"preflight of stack '{layout.stack}': there are errors, so do not run `up` yet")
     if done.returncode != 0:
         raise RunFailed(f"preflight of stack '{layout.stack}' could not be made", why=done.stderr.strip())
 

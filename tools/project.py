@@ -172,9 +172,9 @@ def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tupl
         )
         if result.returncode != 0:
             raise StackError(
-                f"the engine did not take the secret {path}",
+                f"the engine did not accept the secret {path}",
                 why=result.stderr.strip().replace(value, "[secret]"),
-                remedy=f"remove {layout.config} and run this again",
+                remedy=f"remove {layout.config} and run the same command again",
             )
         return cast(Tree, yaml.safe_load(file.read_text()))
 

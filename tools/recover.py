@@ -90,7 +90,7 @@ def find(api: MetalApi, scan: Scan, state: Deployment) -> Leftovers:
 def clear(api: MetalApi, leftovers: Leftovers, say: Say) -> None:
     """Deletes leftovers and reports them; raises RecoveryFailed if one cannot be deleted."""
     for resource in leftovers.resources:
-        say(f"deleting {resource}: no state knows it")
+        say(f"deleting {resource}, which is in no state")
     api.delete(leftovers.resources, say)
     for resource in leftovers.older:
         say(f"left alone: {resource} carries this stack's name, but is older than the interrupted run, or in use")

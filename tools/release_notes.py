@@ -23,15 +23,15 @@ def notes(tag: str, version: str, changelog: str) -> str:
     Raises ValueError where the three do not agree, or the section is empty.
     """
     if tag != f"v{version}":
-        raise ValueError(f"the tag is {tag}, and pyproject.toml says version {version}: set one of them right")
+        raise ValueError(f"the tag is {tag}, and pyproject.toml says version {version}: correct one of them")
     sections = re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]
     for section in sections:
         heading, _, text = section.partition("\n")
         if heading.split()[:1] == [version]:
             if not text.strip():
-                raise ValueError(f"CHANGELOG.md says nothing below `## {version}`: say what a user notices")
+                raise ValueError(f"CHANGELOG.md has nothing below `## {version}`: add what a user notices")
             return text.strip() + "\n"
-    raise ValueError(f"CHANGELOG.md has no heading `## {version}`: give `## Unreleased` that name")
+    raise ValueError(f"CHANGELOG.md has no heading `## {version}`: rename the heading `## Unreleased`")
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ def urns(state: Deployment, stack: str, names: Sequence[str]) -> list[str]:
     if servers:
         raise StackError(
             f"{', '.join(servers)} cannot be ordered anew",
-            why="they are servers of yours: there is one of each",
+            why="they are your own servers, which are not ordered",
             remedy="to have one installed again, raise its `installation` number in metal-ipi:platform.servers",
         )
     if state.has(REMOVAL):
@@ -41,7 +41,7 @@ def _keep_what_formed_the_cluster(found: dict[str, str]) -> None:
         raise StackError(
             f"{', '.join(gone)} cannot be replaced any more",
             why="the cluster is formed: the bootstrap machine and its Ignition were removed",
-            remedy="leave it out; a new cluster begins with `make down`",
+            remedy="remove it from REPLACE; to install the cluster again, begin with `make down`",
         )
 
 
@@ -53,8 +53,8 @@ def _keep_quorum(state: Deployment, names: Sequence[str]) -> None:
     if len(asked) > spare:
         raise StackError(
             f"{', '.join(asked)} cannot be replaced in one run",
-            why=f"etcd has {len(members)} members and goes on without {spare} of them",
-            remedy="replace one, wait until etcd has taken it in, and go on with the next"
+            why=f"etcd has {len(members)} members and works without {spare} of them",
+            remedy="replace one, wait until etcd has the new member, and continue with the next"
             if spare
             else "a single node is installed anew: `make down`, then `make up`",
         )

@@ -89,7 +89,7 @@ def summary(operation: str, progress: Progress, seconds: float) -> str:
     changed = progress.changed()
     unchanged = progress.changes.get("same", 0) + progress.changes.get("refresh", 0)
     if not changed:
-        return f"{operation}: no changes ({unchanged} resources as they should be; {seconds:.0f} s)"
+        return f"{operation}: no changes ({unchanged} resources unchanged; {seconds:.0f} s)"
     counts = ", ".join(
         f"{count} to {op}" if operation == "preview" else f"{count} {DONE.get(op, op)}" for op, count in changed.items()
     )

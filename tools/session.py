@@ -163,7 +163,7 @@ class Session:
         if own and stackfile.has_secrets(document):
             raise StackError(
                 f"the secrets of stack '{self._layout.stack}' cannot be decrypted",
-                why=f"stacks/{self._layout.stack_file.name} holds encrypted values and no passphrase is set",
+                why=f"stacks/{self._layout.stack_file.name} contains encrypted values, and no passphrase is set",
                 remedy="set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE",
             )
         return self._open(config, own_passphrase=own, lab=self._is_lab)
@@ -223,9 +223,9 @@ class Session:
         existing = state.cluster()
         if operation == "up" and existing not in (None, configured):
             raise StackError(
-                f"stack '{self._layout.stack}' holds the cluster {existing}, and its file names {configured}",
+                f"stack '{self._layout.stack}' has the cluster {existing}, and its file names {configured}",
                 why="a cluster cannot be renamed: every machine would be deleted and ordered anew, etcd included",
-                remedy="set clusterName and baseDomain back; or `make down` first, and install anew",
+                remedy="restore clusterName and baseDomain; or run `make down` first, and install anew",
             )
         self._cluster = existing or configured
         self._run = state.run() or (state_of(self._layout.cluster).run() if self._layout.pool else None)
@@ -256,8 +256,8 @@ class Session:
         self._dirty = True
         self._since = datetime.fromisoformat(note["started"])
         self._screen.line(
-            f"the last run ({note['operation']}, begun {self._since:%Y-%m-%d %H:%M:%S} UTC) did not end well:"
-            " looking for what it left"
+            f"the last run ({note['operation']}, begun {self._since:%Y-%m-%d %H:%M:%S} UTC) was interrupted or "
+            "failed: looking for what it left"
         )
         for type_, name in state.pending_creates():
             self._screen.line(f"  {name} ({type_}) was being created")
@@ -297,7 +297,7 @@ class Session:
             return None
         if "authToken" not in platform:
             raise RecoveryFailed(
-                "cannot look for machines that no state knows",
+                "cannot look for machines that are in no state",
                 why="metal-ipi:platform.authToken is not set",
                 remedy="pulumi config set --secret --path metal-ipi:platform.authToken <token>",
             )
@@ -322,7 +322,8 @@ class Session:
             raise StackError(
                 f"the cluster of stack '{self._layout.stack}' is protected, and nothing was deleted",
                 why=f"metal-ipi:protect is not false, so these must stay: {', '.join(protected)}",
-                remedy=f"set metal-ipi:protect to false in stacks/{self._layout.stack_file.name}, and run this again",
+                remedy=f"set metal-ipi:protect to false in stacks/{self._layout.stack_file.name}, and run the same "
+                "command again",
             )
 
     def _unprotect(self, state: Deployment) -> None:
@@ -330,7 +331,9 @@ class Session:
         because the engine imports no state while there are any."""
         protected = state.protected()
         if protected:
-            self._screen.line(f"metal-ipi:protect is false: what was protected may go ({', '.join(protected)})")
+            self._screen.line(
+                f"metal-ipi:protect is false: protected resources may be deleted ({', '.join(protected)})"
+            )
             import_(self._layout, self._command, state.without_protection())
 
     # --- operations --------------------------------------------------------------------------------------------------
@@ -341,7 +344,7 @@ class Session:
             self._operations.run("down", stack)
         except RunFailed:
             left = export(self._layout, self._command).left()
-            self._screen.line(f"\nstill there, and in the state ({len(left)}):", style="bold")
+            self._screen.line(f"\nstill in the state ({len(left)}):", style="bold")
             for type_, name in left:
                 self._screen.line(f"  {name} ({type_})")
             raise

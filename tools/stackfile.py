@@ -66,13 +66,13 @@ def read(path: Path) -> Tree:
         raise StackError(f"stacks/{path.name} is not YAML", why=str(error), remedy="correct the file") from error
     for where, _, why, remedy in _unfit(path.parents[1], document):
         raise StackError(
-            f"stacks/{path.name} holds what no configuration can hold",
+            f"stacks/{path.name} contains values that a configuration cannot have",
             why=f"{where or 'the whole of it'}: {why}",
             remedy=remedy,
         )
     if not isinstance(document, dict) or not isinstance(cast(Tree, document).get("config", {}), dict):
         raise StackError(
-            f"stacks/{path.name} is no stack file",
+            f"stacks/{path.name} is not a stack file",
             why="it must be a mapping with a mapping `config`",
             remedy="see stacks/Pulumi.lab.yaml for an example",
         )
@@ -170,17 +170,17 @@ class Obstacle:
 
 
 _NO_LIBVIRT = Obstacle(
-    why="metal-ipi:platform.bootstrap is of type local-vm, and simulated machines come without a libvirt",
+    why="metal-ipi:platform.bootstrap is of type local-vm, and simulated machines have no libvirt",
     remedy="use libvirt machines, or platform.bootstrap of type lend",
 )
 _NO_BGP = Obstacle(
-    why="metal-ipi:apiAddress or ingressAddress is of type kube-vip, and simulated machines share one kernel: none can"
-    " have the address for itself",
+    why="metal-ipi:apiAddress or ingressAddress is of type kube-vip, and simulated machines share one kernel, so none "
+    "can have the address alone",
     remedy="use libvirt machines, or apiAddress of type dns-round-robin and ingressAddress of type dns",
 )
 _NO_KEEPALIVED = Obstacle(
-    why="metal-ipi:apiAddress is of type platform, and what takes the place of OpenShift's keepalived in the lab moves"
-    " addresses between simulated machines only",
+    why="metal-ipi:apiAddress is of type platform, and the lab's stand-in for OpenShift's keepalived moves addresses "
+    "between simulated machines only",
     remedy="use simulated machines",
 )
 _NO_METAL = Obstacle(
@@ -188,19 +188,19 @@ _NO_METAL = Obstacle(
     remedy="use the platform redfish",
 )
 _OTHER_ARCHITECTURE = Obstacle(
-    why="metal-ipi:boot.architecture is not x86_64, and the lab has a node image of that alone",
+    why="metal-ipi:boot.architecture is not x86_64, and the lab's node image is for x86_64 only",
     remedy="use simulated machines",
 )
 
 _NO_OPERATOR = Obstacle(
-    why="metal-ipi:serviceAddresses.install is true, and the lab has no catalogue to install an operator from;"
-    " MetalLB is there already",
+    why="metal-ipi:serviceAddresses.install is true, and the lab has no catalogue with this operator; MetalLB is "
+    "installed already",
     remedy="set it to false",
 )
 
 _NO_OLM = Obstacle(
-    why="metal-ipi:dayTwo is given and metal-ipi:lab.kubernetes is small: small API servers know no operators",
-    remedy="set lab.kubernetes to real, or leave it out",
+    why="metal-ipi:dayTwo is given and metal-ipi:lab.kubernetes is small: small API servers do not run operators",
+    remedy="set lab.kubernetes to real, or remove it",
 )
 
 
@@ -359,7 +359,7 @@ def _rack_of(document: Tree, facts: Tree) -> tuple[Tree, dict[str, str]]:
         raise StackError(
             f"the lab's rack has {len(there)} servers, and the stack names {len(wanted)}",
             why="the rack was made before the stack file was changed",
-            remedy="take the lab down first (`make down`)",
+            remedy="run `make down` first",
         )
     servers: list[Tree] = []
     secrets: dict[str, str] = {}

@@ -52,7 +52,7 @@ def _read(file: Path) -> Deployment:
         return Deployment(document={"deployment": checkpoint.get("latest") or {}})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunFailed(
-            "cannot tell what belongs to the stacks that are up",
+            "cannot find out what belongs to the stacks that are up",
             why=f"the state {file} cannot be read: {type(error).__name__} {error}",
-            remedy="mend it (beside it is what it was before: .bak), or move it away if its stack is no more",
+            remedy="repair it (its previous version is beside it: .bak), or move it away if its stack no longer exists",
         ) from None

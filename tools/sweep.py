@@ -46,15 +46,15 @@ class Wanted:
         confirmed, of = environment.get("CONFIRM", ""), environment.get("OF", "")
         match = re.fullmatch(r"(\d+)([mhd]?)", age)
         if sweep not in ("", DELETE):
-            raise StackError(f"SWEEP={sweep} is not known", remedy=f"leave it out to list, or set SWEEP={DELETE}")
+            raise StackError(f"SWEEP={sweep} is not known", remedy=f"do not set it to list, or set SWEEP={DELETE}")
         if match is None:
-            raise StackError(f"AGE={age} is no age", remedy="write minutes, hours or days: 30m, 2h, 1d")
+            raise StackError(f"AGE={age} is not an age", remedy="write minutes, hours or days: 30m, 2h, 1d")
         if not re.fullmatch(r"[^,\s]*", of):
             raise StackError(f"OF={of} names several stacks", remedy="name one at a time")
         if (sweep or confirmed) and not of:
             raise StackError(
-                "nothing is deleted of stacks that nobody named: another checkout may have them up",
-                remedy="`make sweep` lists what there is; then name the stack with OF=<stack>, one at a time",
+                "only a named stack is swept: another checkout may have others up",
+                remedy="`make sweep` lists what exists; then name the stack with OF=<stack>, one at a time",
             )
         return cls(
             delete=sweep == DELETE,
@@ -95,11 +95,11 @@ def _why_kept(resource: Resource, wanted: Wanted, held: Held, now: datetime) -> 
     if why := _why_held(resource, held):
         return why
     if run in held.runs:
-        return f"of stack {held.runs[run]}, which is up: its next run knows"
+        return f"of stack {held.runs[run]}, which is up: its next run handles it"
     if not run and stack in held.stacks:
-        return f"may be of stack {stack}, which has its state here"
+        return f"may belong to stack {stack}, whose state is here"
     if wanted.of and stack != wanted.of:
-        return "of another stack than asked for"
+        return "of another stack than the named one"
     return _why_young(resource, wanted, now)
 
 
@@ -119,11 +119,11 @@ def _why_project_kept(project: Resource, judged: Sequence[Judged], others: int, 
     of ours, and nothing else."""
     inside = [each for each in judged if each.resource.project == project.id]
     if others:
-        return "holds things that are not ours"
+        return "contains resources that this program did not make"
     if not inside:
-        return "nothing in it shows that it is ours"
+        return "it has no sign of this program"
     if any(each.kept for each in inside):
-        return "holds things that stay"
+        return "contains resources that stay"
     return _why_young(project, wanted, now)
 
 
@@ -135,7 +135,7 @@ def code(orphans: Sequence[Judged]) -> str:
 
 def table(judged: Sequence[Judged], now: datetime) -> Table:
     """The table for the user, orphans first."""
-    shown = Table(title="what carries our marks", title_justify="left", title_style="bold")
+    shown = Table(title="resources with this program's tags", title_justify="left", title_style="bold")
     for column in ("kind", "name", "stack", "cluster", "age", ""):
         shown.add_column(column, overflow="fold")
     for each in sorted(judged, key=lambda item: bool(item.kept)):
@@ -177,13 +177,13 @@ def run(
     if judged:
         screen.show(table(judged, clock()))
     if not orphans:
-        screen.line(f"sweep: no orphans ({len(judged)} things of ours stay)", style="bold green")
+        screen.line(f"sweep: no orphans ({len(judged)} resources of this program stay)", style="bold green")
         return
     if not wanted.of:
         stacks = ", ".join(sorted({each.resource.marks["stack"] for each in orphans if each.resource.marks}))
         raise RunFailed(
-            f"sweep: {len(orphans)} things {UNKNOWN}, by name of: {stacks}",
-            remedy="ask whose they are; `make sweep OF=<stack>` says how those of one stack are deleted",
+            f"sweep: {len(orphans)} resources {UNKNOWN}, of stacks named: {stacks}",
+            remedy="find out whose they are; `make sweep OF=<stack>` says how to delete those of one stack",
         )
     how = f"make sweep OF={wanted.of} SWEEP={DELETE} CONFIRM={code(orphans)}"
     if not wanted.delete:
@@ -192,7 +192,8 @@ def run(
             remedy=f"`{how}`, with the same AGE, deletes them",
         )
     if wanted.confirmed not in (code(orphans), YES):
-        why = f"CONFIRM={wanted.confirmed} was for others" if wanted.confirmed else "nobody confirmed the list above"
+        confirmed = wanted.confirmed
+        why = f"CONFIRM={confirmed} was for another list" if confirmed else "the list above was not confirmed"
         raise RunFailed("sweep: nothing was deleted", why=why, remedy=f"`{how}`, with the same AGE")
     api.delete([each.resource for each in orphans], lambda text: screen.line(f"  {text}"))
     screen.line(f"sweep: {len(orphans)} orphans deleted", style="bold green")

@@ -28,7 +28,7 @@ class Command(ResourceType):
         return []
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        # Not `create` and `dir`: by which path Python is found is no reason.
+        # Not `create` and `dir`: by which path Python is found is not a reason.
         return simple_changes(old, new, ("stdin", "environment", "triggers"))
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:
@@ -52,7 +52,7 @@ async def _run(inputs: Values) -> str:
         if failures:
             raise ProviderError("\n".join(failures))
         return json.dumps(passed)
-    raise ProviderError(f"a command that is none of the program's drivers is not run here: {inputs.get('create')}")
+    raise ProviderError(f"only the program's own drivers are run here, not this command: {inputs.get('create')}")
 
 
 async def _install(request: str) -> str:

@@ -155,8 +155,8 @@ class Engine:
     def act(
         self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]], *, leaving: bool = False
     ) -> None:
-        """Begin with something that is no step of the plan. `urn` stands for it, and is no resource's; `leaving`: it is
-        a part of taking something away, which `stop` does not end."""
+        """Begin with something that is not a step of the plan. `urn` stands for it, and is not a resource's; `leaving`:
+        it is a part of taking something away, which `stop` does not end."""
         if self._start(urn, settings, action) and leaving:
             self._leaving.add(urn)
 
@@ -215,7 +215,7 @@ class Engine:
             self._failed(urn, str(error))
         except Exception as error:
             _logger.exception("%s", name)
-            self._failed(urn, f"unexpected {type(error).__name__}: {error} (a fault of the provider)")
+            self._failed(urn, f"unexpected {type(error).__name__}: {error} (an error in the provider)")
         else:
             self._failures.pop(urn, None)
             self.seconds[name] = time.monotonic() - began

@@ -56,7 +56,7 @@ class Answers(Protocol):
     """Answers to the program's requests."""
 
     def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
-        """Id and outputs of a resource that is no component; UNKNOWN where they are not known yet."""
+        """Id and outputs of a resource that is not a component; UNKNOWN where they are not known yet."""
         ...
 
     def call(self, token: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,7 +105,7 @@ class _Monitor(mocks.MockMonitor):
         return resource_pb2.ResourceInvokeResponse(**answer)
 
     def ReadResource(self, request: Any) -> Any:
-        raise NotImplementedError(f"{request.type} cannot be read here: a cluster's program reads no resource")
+        raise NotImplementedError(f"{request.type} cannot be read here: a cluster's program does not read resources")
 
     def RegisterResourceOutputs(self, request: Any) -> Any:
         return empty_pb2.Empty()

@@ -150,7 +150,7 @@ class _Preview:
         if kind is None:
             raise Unsupported(
                 f"{declared.name} is a {declared.type}, which the Cluster API providers cannot make: use `up` for "
-                "this cluster, or leave out the setting that declares it (docs/cluster-api-providers.md)"
+                "this cluster, or remove the setting that declares it (docs/cluster-api-providers.md)"
             )
         if problems := kind.check(declared.inputs):
             raise InvalidInputs("; ".join(f"{declared.name}: {each.path} {each.reason}" for each in problems))

@@ -67,7 +67,7 @@ def name_of(urn: str) -> str:
 
 
 def beside(urn: str, name: str) -> str:
-    """The URN of something that is no resource, and is done for one: that of the resource, with this name."""
+    """The URN of something that is not a resource, and is done for one: that of the resource, with this name."""
     return f"{urn.rpartition('::')[0]}::{name}"
 
 

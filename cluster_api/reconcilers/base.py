@@ -81,7 +81,7 @@ class Reconciler(ABC):
             return LATER
         said = Said(main=self.main)
         if cluster is None:
-            said.ready(False, "WaitingForCluster", "no Cluster has this object yet")
+            said.ready(False, "WaitingForCluster", "no Cluster owns this object yet")
         elif not self.is_meant(item, cluster):
             said.ready(False, "NotReferred", self._stranger(item, cluster))
         else:
@@ -119,7 +119,7 @@ class Reconciler(ABC):
                 return True
             message = doing(work, self._mine(item, work))
         except (NotUsable, ProviderError, ValueError) as error:  # ValueError: the stream of images cannot be had
-            message = f"what was made cannot be taken away: {error}"
+            message = f"the resources cannot be deleted: {error}"
         await self._write(item, Said(main=self.main).ready(False, "Deleting", message))
         return False
 
@@ -135,7 +135,7 @@ class Reconciler(ABC):
     def _stranger(self, item: Object, cluster: Object) -> str:
         return (
             f"Cluster {cluster['metadata']['name']}: spec.{self.referred} names another object than "
-            f"{item['metadata']['name']}, for which nothing is done: have it name this one, or delete this one"
+            f"{item['metadata']['name']}, so this one is ignored: refer to this one there, or delete it"
         )
 
     async def _stranger_gone(self, item: Object, cluster: Object) -> bool:
@@ -151,7 +151,7 @@ class Reconciler(ABC):
         owner = owner_of(item, MACHINE.kind)
         machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
         if machine is None:
-            raise NotUsable("WaitingForMachine", "no Machine has this object yet")
+            raise NotUsable("WaitingForMachine", "no Machine owns this object yet")
         return machine
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
@@ -206,7 +206,8 @@ def refuse_while_it_stays(work: Work) -> None:
     """Raises NotUsable where a Cluster is not being deleted."""
     if not leaving(work.cluster):
         raise NotUsable(
-            "ClusterStays", f"it goes with its Cluster only: delete Cluster {work.namespace}/{work.name}, or leave it"
+            "ClusterStays",
+            f"it is only deleted with its Cluster: delete Cluster {work.namespace}/{work.name}, or keep both",
         )
 
 

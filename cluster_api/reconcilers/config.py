@@ -23,7 +23,7 @@ class ConfigReconciler(Reconciler):
         assets = (await work.engine.state()).named(ASSETS)
         if assets is None:
             return Said().ready(
-                False, "WaitingForAssets", "the installer has not run yet: its control plane's object tells why"
+                False, "WaitingForAssets", "the installer has not run yet: the conditions of its control plane say why"
             )
         role: Role = "control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker"
         pointer = stub(parse(assets.outputs["stdout"]), POOLS[role])

@@ -60,12 +60,13 @@ def scale(
     if wanted != listed:
         return Scale(
             refused=f"spec.replicas is {wanted}, and settings.platform.servers of the MetalIpiCluster lists {listed} "
-            "control plane servers: make them one (the installer is told the number, and etcd's members are they)"
+            "control plane servers: both must be the same (the installer needs the number, and these are etcd's "
+            "members)"
         )
     if len(machines) > wanted:
         return Scale(
-            refused=f"there are {len(machines)} machines and {wanted} are wanted: a control plane does not shrink, "
-            "because etcd's members are not taken out"
+            refused=f"there are {len(machines)} machines and {wanted} are wanted: a control plane cannot shrink, "
+            "because members are not removed from etcd"
         )
     free = (f"{name}-{number}" for number in range(wanted + len(machines) + len(going)))
     missing = [each for each in free if each not in machines and each not in going][: wanted - len(machines)]
@@ -84,7 +85,9 @@ class ControlPlaneReconciler(Reconciler):
     async def _reconcile(self, item: Object, work: Work) -> Said:
         said = Said(main=self.main)
         if not work.provisioned:
-            return said.ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
+            return said.ready(
+                False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: its conditions say why"
+            )
         refuse(item, work.settings.openshift_version)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
@@ -226,8 +229,9 @@ def refuse(item: Object, release: str) -> None:
     if item["spec"]["version"] != wanted:
         raise NotUsable(
             "VersionRefused",
-            f"spec.version is {item['spec']['version']}, and settings.openshiftVersion of the MetalIpiCluster makes "
-            f"it {wanted}: make them one. The cluster itself is upgraded by its own operator (docs/operating.md)",
+            f"spec.version is {item['spec']['version']}, and settings.openshiftVersion of the MetalIpiCluster "
+            f"requires {wanted}: they must be the same. The cluster itself is upgraded by its own operator "
+            "(docs/operating.md)",
         )
 
 

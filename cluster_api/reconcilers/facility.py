@@ -55,7 +55,8 @@ class FacilityReconciler(Reconciler):
         name = str(cluster["metadata"]["name"])
         if await SecretStore(self._hub.api, item, name).is_owned():  # Kubernetes takes it away with its owner
             raise NotUsable(
-                "NotReferred", f"it owns the install state of Cluster {name}: have spec.{self.referred} name it again"
+                "NotReferred",
+                f"it owns the install state of Cluster {name}: let spec.{self.referred} refer to it again",
             )
         return True
 

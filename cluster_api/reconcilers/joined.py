@@ -47,7 +47,8 @@ async def look(work: Work, node: Node, machine: Object, plan: Plan) -> tuple[boo
         wanted = f"{SCHEME}{node.hostname}"
         has = str((found.get("spec") or {}).get("providerID") or "")
         if has not in ("", wanted):
-            return True, JOINED, f"node {node.fqdn} says providerID {has}, not {wanted}: Cluster API will not find it"
+            said = f"node {node.fqdn} has the providerID {has}, not {wanted}: Cluster API will not find it"
+            return True, JOINED, said
         if not has and not await api.patch_node(found, {"spec": {"providerID": wanted}}):
             return True, "Installed", f"node {node.fqdn} changed just now"
     except ProviderError as error:
@@ -75,6 +76,6 @@ async def _server(work: Work, node: Node, settings: Settings) -> str:
     try:
         return f"its server {node.name} is {(await power(work, node, settings)).lower()}"
     except TimeoutError:
-        return f"its server {node.name} does not tell within {_PATIENCE:g} s whether it is on"
+        return f"its server {node.name} does not report within {_PATIENCE:g} s whether it is on"
     except ProviderError as error:
-        return f"its server {node.name} does not tell whether it is on: {error}"
+        return f"its server {node.name} does not report whether it is on: {error}"

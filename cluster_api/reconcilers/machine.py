@@ -64,7 +64,7 @@ def choose(
     return Choice(
         reason="NoServer",
         message=f"no listed server of role {role} is free{where}: list one more in settings.platform.servers of the "
-        "MetalIpiCluster, or have fewer machines",
+        "MetalIpiCluster, or use fewer machines",
     )
 
 
@@ -76,7 +76,9 @@ class MachineReconciler(Reconciler):
     async def _reconcile(self, item: Object, work: Work) -> Said:
         machine = await self._machine(item, work)
         if not work.provisioned:
-            return Said().ready(False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: it tells why")
+            return Said().ready(
+                False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: its conditions say why"
+            )
         choice = await self._claim(item, machine, work)
         if not choice.server:
             return Said().ready(False, choice.reason, choice.message)
@@ -121,7 +123,7 @@ class MachineReconciler(Reconciler):
                 return Choice(
                     reason="ServerRefused",
                     message=f"server {choice.server} ({work.servers[choice.server].mac}) is claimed by MetalIpiMachine "
-                    f"{holder}: take it out of the settings of one of the two clusters",
+                    f"{holder}: remove it from the settings of one of the two clusters",
                 )
 
     async def _seen(self, item: Object, machine: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
@@ -145,7 +147,7 @@ class MachineReconciler(Reconciler):
             said.again = LATER if reason == joined.JOINED else LATER / 2 if not well else SOON
             return said
         if not told and not any(_is_claim(step) for step in waiting):
-            return said.ready(False, "WaitingForBootstrapData", "its OpenShiftConfig tells why")
+            return said.ready(False, "WaitingForBootstrapData", "the conditions of its OpenShiftConfig say why")
         before = _before(plan, waiting)
         message = doing(work, mine) or (f"waits for {', '.join(before)}" if before else "")
         return said.ready(False, reason_of(work, mine, "Waiting"), message)
@@ -165,7 +167,8 @@ class MachineReconciler(Reconciler):
         if holder is None and mine:  # nobody's: as after a move to another hub, which takes no Lease along
             if others := await self._named(server, item, work):
                 raise NotUsable(
-                    "ServerRefused", f"whose server {server} is nobody knows: MetalIpiMachine {others[0]} names it too"
+                    "ServerRefused",
+                    f"the owner of server {server} is not known: MetalIpiMachine {others[0]} names it too",
                 )
             holder = await self._hub.claims.claim(mac, whose)
         if holder != whose:  # it was refused: what runs there is another's

@@ -46,16 +46,16 @@ def obstacle(machine: Object, machines: Sequence[Object], *, formed: bool) -> tu
     if not others:
         return _REFUSED, "it is the only machine of the control plane: etcd would be lost with it"
     if names := [each["metadata"]["name"] for each in others if leaving(each)]:
-        return _DEFERRED, f"{', '.join(names)} is being deleted: it is waited for"
+        return _DEFERRED, f"{', '.join(names)} is being deleted: the remediation waits for it"
     new = [each for each in others if not ((each.get("status") or {}).get("nodeRef") or {}).get("name")]
     if names := [each["metadata"]["name"] for each in new if status_of(each, HEALTHY) != ("False",)]:
-        return _DEFERRED, f"{', '.join(names)} is being provisioned: it is waited for"
+        return _DEFERRED, f"{', '.join(names)} is being provisioned: the remediation waits for it"
     return None
 
 
 async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:
-    """Have one Machine go that is its owner's to make anew; answers the condition Remediating. `machines` are all of
-    the control plane, also those that are being deleted."""
+    """Delete one Machine that its owner has to replace; return the condition Remediating. `machines` are all of the
+    control plane, also those that are being deleted."""
     await _acknowledge(api, machines)
     machine = chosen([each for each in machines if not leaving(each)])
     if machine is None:
@@ -75,8 +75,8 @@ async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed:
         except NotUsable as error:
             found = _REFUSED, str(error)
         except ProviderError as error:
-            found = _DEFERRED, f"whether etcd goes on without it is not known: {error}"
-    reason, message = found or ("MachineDeleting", "it is deleted, and made anew")
+            found = _DEFERRED, f"it is not known whether etcd works without it: {error}"
+    reason, message = found or ("MachineDeleting", "it is deleted and replaced")
     current = await api.get(MACHINE, work.namespace, name)
     if current is not None:
         await tell(api, current, conditions.condition(OWNER, False, reason, message))

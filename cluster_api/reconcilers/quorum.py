@@ -32,8 +32,8 @@ async def keep(api: Api, work: Work, node: Node) -> None:
         raise NotUsable(
             "QuorumAtStake",
             f"{node.fqdn} stays: {left} of {len(members)} control plane nodes would be left, and etcd needs {needed}. "
-            f"Not to be counted on: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
-            f"{f'etcd: {missing}. ' if missing else ''}To take the whole cluster away, delete the Cluster",
+            f"Not available: {', '.join(f'{name} ({why})' for name, why in away.items()) or 'none'}. "
+            f"{f'etcd: {missing}. ' if missing else ''}To remove the whole cluster, delete the Cluster",
         )
 
 
@@ -63,7 +63,7 @@ async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[s
         if each.name in servers:
             found[each.fqdn] = f"its machine {servers[each.name]}"
         elif any(state.named(name) is None for name in made(each)) or any(is_of(each, name) for name in steps):
-            found[each.fqdn] = "its server is being installed or taken away"
+            found[each.fqdn] = "its server is being installed or removed"
     return found
 
 

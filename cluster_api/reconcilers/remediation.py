@@ -72,7 +72,7 @@ class RemediationReconciler(Reconciler):
     async def _reconcile(self, item: Object, work: Work) -> Said:
         machine = await self._machine(item, work)
         if leaving(machine):
-            return Said().ready(False, "MachineLeaves", "its Machine is being deleted: nothing is done any more")
+            return Said().ready(False, "MachineLeaves", "its Machine is being deleted: the remediation has ended")
         if status_of(machine, HEALTHY) == ("True",):
             return Said().ready(True, "Healthy")
         node, state = await self._node(machine, work), await work.engine.state()
@@ -86,14 +86,16 @@ class RemediationReconciler(Reconciler):
                 message = f"power cycle {begun + 1} of {spec.power_cycles}"
                 return await self._power_cycle(item, machine, work, node, server, number=begun + 1, message=message)
             case "hand-over":
-                why = f"not healthy after {begun} power cycles" if begun else "not healthy, and not to be power-cycled"
+                why = f"not healthy after {begun} power cycles" if begun else "not healthy, and powerCycles is 0"
                 await tell(
                     self._hub.api,
                     machine,
-                    conditions.condition(EXTERNALLY, False, "HandedOver", f"{why}: its owner makes it anew"),
+                    conditions.condition(EXTERNALLY, False, "HandedOver", f"{why}: its owner replaces it"),
                     *self._to_owner(machine),
                 )
-                return Said().ready(False, "HandedOver", f"{why}: Machine {machine['metadata']['name']} is its owner's")
+                return Said().ready(
+                    False, "HandedOver", f"{why}: Machine {machine['metadata']['name']} is left to its owner"
+                )
             case "wait":
                 said = self._waits(work, node, begun, spec.timeout_seconds)
                 if node is not None and server is not None and work.engine.failures(_acts(node)):
@@ -105,9 +107,7 @@ class RemediationReconciler(Reconciler):
 
     def _waits(self, work: Work, node: Node | None, begun: int, seconds: int) -> Said:
         if not begun:
-            message = (
-                f"its server is not installed yet: if that is not done within {seconds} s, its owner makes it anew"
-            )
+            message = f"its server is not installed yet: if that is not done within {seconds} s, its owner replaces it"
             return Said().ready(False, "NotInstalled", message)
         if node is not None and (message := doing(work, _acts(node))):
             return Said().ready(False, "PowerCycling", message)
@@ -139,7 +139,7 @@ class RemediationReconciler(Reconciler):
         if node.role != "control-plane" or await _is_off(work, node, settings):
             return
         if (await work.engine.state()).named(FORMED) is None:
-            raise NotUsable("NotFormed", "the cluster is not formed yet: none of its control plane is power-cycled")
+            raise NotUsable("NotFormed", "the cluster is not formed yet: its control plane is not power-cycled")
         await quorum.keep(self._hub.api, work, node)
 
     async def _node(self, machine: Object, work: Work) -> Node | None:

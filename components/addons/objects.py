@@ -58,7 +58,7 @@ def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
         for it in objects:
             wrong = list(_wrong(it))
             if not wrong and (named := identity(it.tree)) in seen:
-                wrong = [f"{told(named)} is in {seen[named]}, too -> take one out"]
+                wrong = [f"{told(named)} is in {seen[named]}, too -> remove one"]
             problems += [f"{it.where}: {problem}" for problem in wrong]
             seen.setdefault(identity(it.tree), it.where)
         found.append([awaited(it.tree, each.wait_for) for it in objects])
@@ -93,16 +93,19 @@ def _objects(given: Given, problems: list[str]) -> Iterator[Object]:
 def _wrong(it: Object) -> Iterator[str]:
     version, kind, metadata = it.version, it.kind, it.metadata
     if not re.fullmatch(OTHER_KIND, f"{version}/{kind}"):
-        yield f"apiVersion {version}, kind {kind} -> give a custom resource's, e.g. lvm.topolvm.io/v1alpha1, LVMCluster"
+        yield (
+            f"apiVersion {version}, kind {kind} -> give those of a custom resource, e.g. lvm.topolvm.io/v1alpha1, "
+            "LVMCluster"
+        )
         return
     if kind in known_kinds().get(version, {}) and "openshift.io" not in version:
-        yield f"{kind} of {version} is Kubernetes' own -> have your own tools apply it: these are custom resources"
+        yield f"{kind} of {version} is Kubernetes' own -> apply it yourself: only custom resources are allowed here"
     name = metadata.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         yield f"metadata.name is {name!r} -> give the object's name, of a-z, 0-9, '-' and '.'"
     namespace = metadata.get("namespace")
     if namespace is not None and (not isinstance(namespace, str) or not NAME.fullmatch(namespace)):
-        yield f"metadata.namespace is {namespace!r} -> name a namespace, or leave it out where the kind is in none"
+        yield f"metadata.namespace is {namespace!r} -> name a namespace, or remove it if the kind has no namespace"
     for field_name in it.tree:
         if field_name not in _FIELDS:
             yield f"it has {field_name} -> give {', '.join(_FIELDS)} only"
@@ -110,7 +113,7 @@ def _wrong(it: Object) -> Iterator[str]:
         if field_name not in _METADATA:
             yield f"it has metadata.{field_name} -> give {', '.join(_METADATA)} only"
     if not isinstance(it.tree.get("spec", {}), dict):
-        yield "spec is no object -> give one, or leave it out"
+        yield "spec is not an object -> give one, or leave it out"
     for field_name in ("labels", "annotations"):
         entries = metadata.get(field_name) or {}
         if not isinstance(entries, dict) or not all(

@@ -136,10 +136,10 @@ def generated(state: Mapping[str, Any], program: str) -> dict[str, str]:
     document: Any = yaml.safe_load(done.stdout)
     found = cast("dict[str, list[list[str]]]", document or {}).get("NetworkManager") or []
     if not found:
-        raise HostNetworkError("it makes no profile of it: no interface is described")
+        raise HostNetworkError("it makes no profile: networkConfig describes no interface")
     odd = [name for name, _ in found if not _FILE.fullmatch(name)]
     if odd:
-        raise HostNetworkError(f"a profile is called {odd[0]!r}: use letters, digits and _ . - in profile-name")
+        raise HostNetworkError(f"a profile has the name {odd[0]!r}: use letters, digits and _ . - in profile-name")
     return {name: text for name, text in sorted(found)}
 
 

@@ -254,7 +254,7 @@ def data_of(url: str) -> str:
     """The text of a data URL. Raises IgnitionError for another kind of URL."""
     head, comma, data = url.partition(",")
     if not (comma and head.startswith("data:")):
-        raise IgnitionError("an authority is given by a URL that is no data URL: it cannot be read here")
+        raise IgnitionError("an authority is given by a URL that is not a data URL, which cannot be read here")
     return base64.b64decode(data).decode() if head.endswith(";base64") else unquote(data)
 
 

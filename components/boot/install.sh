@@ -69,7 +69,7 @@ list_disks() {
             | . + $udev[.path]
             | .serials += [.serial]
             | .never = (
-                if .type != "disk" then "it is no disk but \(.type)"
+                if .type != "disk" then "it is not a disk but \(.type)"
                 elif .name | test("^z?ram\\d") then "it is memory"
                 elif .rm then "it is removable"
                 elif .ro then "it is read-only"
@@ -324,7 +324,7 @@ check_expiry() { # whoever published or started this says on the kernel's comman
     local not_after now
     not_after=$(kernel_argument metal-ipi.not-after) || return 0
     [[ $not_after =~ ^[0-9]+$ ]] ||
-        fail "the installer's end of validity is no number: '$not_after'" 'run up again' expired
+        fail "the installer's end of validity is not a number: '$not_after'" 'run up again' expired
     now=$(date +%s)
     # A clock that is behind does no harm; one that is ahead is told.
     [ "$now" -le "$not_after" ] || fail \
@@ -470,7 +470,7 @@ mark_installation() {
     status installing
     until udevadm settle && [ -n "$(boot_partition "$device")" ]; do
         [ "$waited" -lt 15 ] || fail "$device has no file system with label boot after the installation" \
-            'this is no CoreOS image, or its partitions are not seen: look at lsblk on the live system'
+            'this is not a CoreOS image, or its partitions are not seen: look at lsblk on the live system'
         sleep 1
         waited=$((waited + 1))
     done

@@ -238,8 +238,9 @@ def checked_in_place(bootstrap: str) -> str:
     units = json.loads(bootstrap).get("systemd", {}).get("units", ())
     if _INSTALL_TO_DISK not in [unit.get("name") for unit in units]:
         raise IgnitionError(
-            f"openshift-install's Ignition of a single node has no {_INSTALL_TO_DISK}: this release installs to disk"
-            " in a way that is not known here. Use a release that has it, or a bootstrap machine (platform.bootstrap)"
+            f"openshift-install's Ignition of a single node has no {_INSTALL_TO_DISK}: this release installs to disk "
+            "in a way that this program does not know. Use a release that has it, or a bootstrap machine "
+            "(platform.bootstrap)"
         )
     return bootstrap
 

@@ -57,7 +57,7 @@ def pxe_artifacts(document: str, architecture: str) -> PxeArtifacts:
     try:
         tree: Any = json.loads(document)
     except ValueError as error:
-        raise StreamError(f"the stream metadata is no JSON document: {error}") from None
+        raise StreamError(f"the stream metadata is not a JSON document: {error}") from None
     base = ("architectures", architecture, "artifacts", "metal")
     return PxeArtifacts(
         release=_text(tree, (*base, "release")),
@@ -78,7 +78,7 @@ def _name(tree: Any) -> str | None:
     name = tree.get("stream")
     if name is None or isinstance(name, str):
         return name
-    raise StreamError("the stream metadata's stream is no text")
+    raise StreamError("the stream metadata's stream is not a text")
 
 
 def _format(tree: Any, base: _Path, names: str) -> Artifact | None:
@@ -97,9 +97,9 @@ def _format(tree: Any, base: _Path, names: str) -> Artifact | None:
 def _artifact(tree: Any, path: _Path) -> Artifact:
     url, sha256 = _text(tree, (*path, "location")), _text(tree, (*path, "sha256"))
     if not re.fullmatch(r"https?://[^/\s]+/\S+", url):
-        raise StreamError(f"the stream metadata's {'.'.join(path)}.location is no http(s) URL: '{url}'")
+        raise StreamError(f"the stream metadata's {'.'.join(path)}.location is not an http(s) URL: '{url}'")
     if not _SHA256.fullmatch(sha256):
-        raise StreamError(f"the stream metadata's {'.'.join(path)}.sha256 is no SHA-256: '{sha256}'")
+        raise StreamError(f"the stream metadata's {'.'.join(path)}.sha256 is not a SHA-256: '{sha256}'")
     return Artifact(url=url, sha256=sha256)
 
 
@@ -115,5 +115,5 @@ def _text(tree: Any, path: _Path) -> str:
                 known = f"; it knows: {', '.join(sorted(tree['architectures']))}"
             raise StreamError(f"the stream metadata has no {'.'.join(walked)}{known}")
     if not isinstance(value, str):
-        raise StreamError(f"the stream metadata's {'.'.join(path)} is no text")
+        raise StreamError(f"the stream metadata's {'.'.join(path)} is not a text")
     return value

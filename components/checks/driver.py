@@ -84,12 +84,14 @@ async def _check(node: Target, private_key: str) -> str:
             script_of(node.variables), stdin=asyncssh.DEVNULL, timeout=_CHECK_SECONDS, errors="replace"
         )
     except (OSError, TimeoutError, asyncssh.Error) as error:
-        raise CheckError(f"{node.name}: the check was cut off: {error or type(error).__name__}") from None
+        raise CheckError(
+            f"{node.name}: the connection of the check was lost: {error or type(error).__name__}"
+        ) from None
     finally:
         connection.close()
     told, out = str(done.stderr or "").strip(), str(done.stdout or "")
     if done.exit_status != 0:
-        raise CheckError(told or f"{node.name}: the check ended with {done.exit_status}, and told nothing")
+        raise CheckError(told or f"{node.name}: the check ended with {done.exit_status}, and printed nothing")
     try:
         parse(out)
     except CheckOutputError as error:

@@ -204,6 +204,9 @@ def tell(component: pulumi.Resource, needed: pulumi.Output[list[str]]) -> None:
 
     def say(found: list[str]) -> None:
         if not pulumi.runtime.is_dry_run():
-            pulumi.log.info("nobody of ours keeps DNS; set these records by hand:\n  " + "\n  ".join(found), component)
+            pulumi.log.info(
+                "this program does not manage the DNS zone; set these records yourself:\n  " + "\n  ".join(found),
+                component,
+            )
 
     needed.apply(say)

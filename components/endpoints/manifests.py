@@ -74,7 +74,7 @@ def address_pool(name: str, addresses: Sequence[str], *, auto_assign: bool = Tru
     """An IPAddressPool. `addresses` are CIDRs or ranges `first-last`. Raises ManifestError if empty, which MetalLB
     refuses."""
     if not addresses:
-        raise ManifestError(f"the address pool '{name}' has no addresses; give it some, or reserve a block for it")
+        raise ManifestError(f"the address pool '{name}' has no addresses; add some, or reserve a block for it")
     spec = {"addresses": list(addresses), "autoAssign": auto_assign}
     return _object("metallb.io/v1beta1", "IPAddressPool", name, spec)
 
@@ -133,7 +133,9 @@ def peer_name(node: str, number: int) -> str:
     """The name of the BGPPeer for a node's peer with this number. Raises ManifestError if it is not a valid name."""
     name = f"{node}-peer-{number}"
     if len(name) > _LONGEST_NAME or not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", name):
-        raise ManifestError(f"'{node}' is no node name that a BGPPeer can be called by; use a DNS name in lower case")
+        raise ManifestError(
+            f"'{node}' is not a node name that a BGPPeer can have in its name; use a DNS name in lower case"
+        )
     return name
 
 

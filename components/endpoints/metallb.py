@@ -187,7 +187,7 @@ def bgp_peers(
         peers = manifests.bgp_peers(node=node, neighbours=neighbours, password=word, hold_time=hold_time)
         if len(peers) != args.peers:
             raise ManifestError(
-                f"{node} has {len(peers)} BGP peers, not {args.peers}; set the number of peers to what its platform has"
+                f"{node} has {len(peers)} BGP peers, not {args.peers}; set the number of peers to that of its platform"
             )
         return peers
 

@@ -69,7 +69,7 @@ def _of_api(assets: str) -> Answer:
         context = _tls(credentials(kubeconfig))
         url = str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"]).rstrip("/")
     except (AssetsError, ssl.SSLError, ValueError, KeyError, TypeError):
-        return Answer(formed=None, text="the assets hold no kubeconfig to ask the cluster's API with")
+        return Answer(formed=None, text="the assets contain no kubeconfig for the cluster's API")
     try:
         # Connect directly, as gates do: a proxy of the environment is for hosts outside.
         with httpx.Client(verify=context, timeout=_TIMEOUT, trust_env=False) as client:
@@ -81,7 +81,7 @@ def _of_api(assets: str) -> Answer:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Answer(formed=None, text=f"{url} does not answer ({str(error) or type(error).__name__})")
     except (ValueError, KeyError, TypeError):
-        return Answer(formed=None, text=f"{url} answers with something that is no ConfigMap")
+        return Answer(formed=None, text=f"{url} gives an answer that is not a ConfigMap")
     return Answer(formed=None, text=f"{url} does not say that bootstrap is complete")
 
 
@@ -103,7 +103,7 @@ async def _of_machine(login: Login) -> Answer:
         why = str(error) or type(error).__name__
         return Answer(formed=None, text=f"the bootstrap machine at {login.address} does not answer over SSH ({why})")
     if said not in {"done", "busy"}:
-        return Answer(formed=None, text=f"the bootstrap machine at {login.address} does not say how far it is")
+        return Answer(formed=None, text=f"the bootstrap machine at {login.address} does not report its progress")
     has = "has" if said == "done" else "has not"
     return Answer(formed=said == "done", text=f"the bootstrap machine at {login.address} {has} formed the cluster")
 

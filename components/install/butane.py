@@ -43,7 +43,9 @@ def translate(program: str, path: Path, where: str) -> str:
     if done.returncode != 0:
         raise ButaneError(*(f"{where}{each} -> correct the Butane there" for each in _told(done.stderr)))
     if not re.search(r"^kind: MachineConfig$", done.stdout, re.MULTILINE):
-        raise ButaneError(f"{where}: it is no MachineConfig -> set variant: openshift, and the version of the release")
+        raise ButaneError(
+            f"{where}: it is not a MachineConfig -> set variant: openshift, and the version of the release"
+        )
     return done.stdout
 
 

@@ -143,7 +143,7 @@ def _prepared(work_directory: Path, install_config: str) -> Generator[None, None
         (work_directory / "install-config.yaml").write_text(install_config)
         yield
     except OSError as error:
-        raise DriverError(f"the installer's assets cannot be had: {error}", 4) from error
+        raise DriverError(f"the installer's assets cannot be made: {error}", 4) from error
     finally:
         shutil.rmtree(work_directory, ignore_errors=True)
         with contextlib.suppress(OSError):  # another stack's installer may still use it
@@ -169,7 +169,7 @@ def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
             raise DriverError(f"install.manifests: {name}: the installer has a file of this name; rename it", 4)
         for each in identities(text) & objects.keys():
             raise DriverError(
-                f"install.manifests: {name}: the installer makes {told(each)} itself ({objects[each]}); take it out", 4
+                f"install.manifests: {name}: the installer makes {told(each)} itself ({objects[each]}); remove it", 4
             )
         (work_directory / "openshift" / name).write_bytes(text.encode())
 
@@ -196,7 +196,7 @@ def _require_version(program: str, version: str) -> None:
     first, _, _ = result.stdout.partition("\n")
     words = first.split()
     if result.returncode != 0 or len(words) < 2:
-        raise DriverError(f"'{program} version' does not say which release it is for:\n{result.stderr.strip()}", 4)
+        raise DriverError(f"'{program} version' does not print its release:\n{result.stderr.strip()}", 4)
     if words[1].removeprefix("v") != version:
         raise DriverError(
             f"{program} is for release {words[1]}, but openshiftVersion is {version};"

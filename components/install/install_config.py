@@ -22,14 +22,14 @@ JOIN_NETWORK = "100.64.0.0/16"
 OVN_NETWORKS = {
     "the network between the pods' routers": JOIN_NETWORK,
     "the network between the pods' routers and other zones": "100.88.0.0/16",
-    "the network that OVN-Kubernetes hides services behind": "169.254.0.0/17",
+    "the network that OVN-Kubernetes uses for masquerading": "169.254.0.0/17",
 }
 """Networks that OVN-Kubernetes uses internally; the installer refuses others that overlap
 (pkg/validate/validate.go)."""
 OVN_NETWORKS_IPV6 = {
     "the IPv6 network between the pods' routers": "fd98::/64",
     "the IPv6 network between the pods' routers and other zones": "fd97::/64",
-    "the IPv6 network that OVN-Kubernetes hides services behind": "fd69::/112",
+    "the IPv6 network that OVN-Kubernetes uses for masquerading": "fd69::/112",
 }
 """The same for IPv6, in clusters that use it."""
 # bootstrapInPlace requires a disk for the installer's own install-to-disk.service, which never runs (docs/adr/0019). If
@@ -123,7 +123,7 @@ def install_config(
     try:
         json.loads(pull_secret)
     except ValueError:
-        raise InstallConfigError("the pull secret is no JSON document; set install.pullSecret anew") from None
+        raise InstallConfigError("the pull secret is not a JSON document; set install.pullSecret anew") from None
     further = dict(fields or {})
     networking = dict(further.pop("networking", NETWORKING))
     machines = {"machineNetwork": [{"cidr": cidr} for cidr in machine_networks]} if machine_networks else {}

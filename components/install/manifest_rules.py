@@ -157,9 +157,11 @@ def wrong(objects: Iterable[Object], other_kinds: Iterable[str] = ()) -> Iterato
         if not found:
             named = identity(each.tree)
             if named in OWN_OBJECTS:
-                found = [f"the installer makes {told(named)} itself -> change it by the settings, or after installing"]
+                found = [
+                    f"the installer makes {told(named)} itself -> change it by settings, or after the installation"
+                ]
             elif named in seen:
-                found = [f"{told(named)} is in {seen[named]}, too -> take one out"]
+                found = [f"{told(named)} is in {seen[named]}, too -> remove one"]
             seen.setdefault(named, each.where)
         yield from (f"{each.where}: {problem}" for problem in found)
 
@@ -194,7 +196,7 @@ def _of_object(each: Object, kinds: Kinds, made: set[str]) -> Iterator[str]:
         yield f"kind is {_shown(each.tree.get('kind'))} -> give the kind of object, e.g. ConfigMap"
         return
     if kind.endswith("List") and "items" in each.tree:
-        yield "it is a list, which is taken in as a whole -> write its objects one after the other, with --- between"
+        yield "it is a list, which the installer takes as one object -> write its objects one by one, separated by ---"
         return
     if kind not in kinds.get(version, {}):
         yield _unknown(version, kind, kinds)
@@ -214,28 +216,28 @@ def _of_namespace(kind: str, namespace: object, made: set[str], *, needed: bool)
     if namespace is None and not needed:
         return
     if not isinstance(namespace, str) or not NAME.fullmatch(namespace):
-        yield f"metadata.namespace is {_shown(namespace)} -> say in which namespace the {kind} is to be"
+        yield f"metadata.namespace is {_shown(namespace)} -> give the namespace of the {kind}"
     elif namespace not in CLUSTER_NAMESPACES and namespace not in made:
-        yield f"nothing makes the namespace {namespace} -> add a Namespace of that name to the manifests"
+        yield f"no manifest makes the namespace {namespace} -> add a Namespace of that name to the manifests"
 
 
 def _unknown(version: str, kind: str, kinds: Kinds) -> str:
     by_hand = f"add {version}/{kind} to install.otherKinds" if "/" in version else ""
     versions = sorted(known for known, those in kinds.items() if kind in those)
     if versions:
-        also = f"; or, where the release has it, {by_hand}" if by_hand else ""
-        return f"no kind {kind} of {version} is known, only of {', '.join(versions)} -> correct apiVersion{also}"
+        also = f"; or, if the release has it, {by_hand}" if by_hand else ""
+        return f"there is no kind {kind} of {version}, only of {', '.join(versions)} -> correct apiVersion{also}"
     remedy = "correct it; or put its CustomResourceDefinition among the manifests"
     if by_hand:
-        remedy += f"; or, where an operator of the cluster brings it, {by_hand}"
-    return f"{kind} of {version} is no kind of Kubernetes' or OpenShift's -> {remedy}"
+        remedy += f"; or, if an operator of the cluster defines it, {by_hand}"
+    return f"{kind} of {version} is not a kind of Kubernetes' or OpenShift's -> {remedy}"
 
 
 def _of_machine_config(each: Object) -> Iterator[str]:
     role = mapping(each.metadata.get("labels")).get(_ROLE)
     if not isinstance(role, str) or not role:
         yield (
-            f"it has no label {_ROLE}, and would be part of no machine's configuration -> set it to the pool's role,"
+            f"it has no label {_ROLE}, so it would be in no machine's configuration -> set it to the pool's role,"
             " e.g. master or worker"
         )
     spec = each.tree.get("spec")
@@ -264,8 +266,8 @@ def _of_ignition(config: Mapping[str, Any]) -> Iterator[str]:
     version = mapping(config.get("ignition")).get("version")
     if not isinstance(version, str) or not _IGNITION.fullmatch(version):
         yield (
-            f"spec.config.ignition.version is {_shown(version)} -> give one that the machine config operator takes,"
-            " e.g. 3.4.0"
+            f"spec.config.ignition.version is {_shown(version)} -> give one that the machine config operator "
+            "supports, e.g. 3.4.0"
         )
     paths = set[str]()
     for number, file in enumerate(_list(mapping(config.get("storage")).get("files"))):
@@ -273,7 +275,7 @@ def _of_ignition(config: Mapping[str, Any]) -> Iterator[str]:
         yield from _of_file(at, mapping(file))
         path = str(mapping(file).get("path"))
         if path in paths:
-            yield f"{at}.path is {_shown(path)}, as of another file -> take one out"
+            yield f"{at}.path is {_shown(path)}, as that of another file -> remove one"
         paths.add(path)
     for number, unit in enumerate(_list(mapping(config.get("systemd")).get("units"))):
         name, at = mapping(unit).get("name"), f"spec.config.systemd.units[{number}]"
@@ -288,13 +290,13 @@ def _of_ignition(config: Mapping[str, Any]) -> Iterator[str]:
 def _of_file(at: str, file: Mapping[str, Any]) -> Iterator[str]:
     path, contents, mode = file.get("path"), mapping(file.get("contents")), file.get("mode")
     if not isinstance(path, str) or not path.startswith("/") or posixpath.normpath(path) != path:
-        yield f"{at}.path is {_shown(path)} -> give an absolute path, without '..' and needless slashes"
+        yield f"{at}.path is {_shown(path)} -> give an absolute path, without '..' and without double slashes"
     source = contents.get("source")
     if "inline" in contents:
         yield f"{at}.contents.inline is Butane's -> give contents.source, e.g. data:,text; or translate it with butane"
     elif source is not None and source != "" and not _is_source(source):
         # Do not show the value: it may be the file's content, and secret.
-        yield f"{at}.contents.source is no URL that Ignition reads -> give one, e.g. data:;base64,aGVsbG8="
+        yield f"{at}.contents.source is not a URL that Ignition reads -> give one, e.g. data:;base64,aGVsbG8="
     if mode is not None and (not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o7777):
         yield f"{at}.mode is {_shown(mode)} -> give a number; in JSON decimal: 420 for 0644"
 

@@ -102,7 +102,8 @@ def read(
             for name, (document, it) in zip(_names(found, len(parts)), parts, strict=True):
                 if name in texts:
                     problems.append(
-                        f"{where}: {origins[name]} gives {name}, too -> rename one: all end in one directory"
+                        f"{where}: {origins[name]} gives {name}, too -> rename one: all files are put into one "
+                        "directory"
                     )
                     continue
                 texts[name], origins[name] = document, where
@@ -129,20 +130,20 @@ def _files(told: str, folder: Path) -> Iterator[Path | str]:
         yield f"{told}: {error.strerror} -> name a directory, relative to the project, with the manifests in it"
         return
     if not found:
-        yield f"{told}: there is nothing in it -> put manifests there (*.yaml, *.yml, *.json, *.bu), or take it out"
+        yield f"{told}: it is empty -> put manifests there (*.yaml, *.yml, *.json, *.bu), or remove it from the list"
     for path in found:
         where = f"{told}/{path.name}"
         if path.is_dir() or path.suffix not in (*ENDINGS, *butane.ENDINGS):
             what = "a directory" if path.is_dir() else f"none of {', '.join((*ENDINGS, *butane.ENDINGS))}"
-            yield f"{where}: it is {what}, and the installer would leave it out -> rename it, or take it out"
+            yield f"{where}: it is {what}, and the installer would ignore it -> rename it, or remove it"
         elif not _FILE.fullmatch(path.name):
-            yield f"{where}: it is no name for a manifest -> use letters, digits, '.', '_' and '-'"
+            yield f"{where}: it is not a name for a manifest -> use letters, digits, '.', '_' and '-'"
         elif path.with_suffix(
             ".yaml" if path.suffix in butane.ENDINGS else path.suffix
         ).name in OWN_FILES or _MACHINES.fullmatch(path.name):
             yield f"{where}: the installer has a file of this name, which yours would replace -> rename it"
         elif path.exists() and path.stat().st_size > _LARGEST:
-            yield f"{where}: it has more than {_LARGEST >> 20} MiB, and the API takes no such object -> divide it"
+            yield f"{where}: it has more than {_LARGEST >> 20} MiB, and the API accepts no such object -> divide it"
         else:
             yield path
 
@@ -158,12 +159,12 @@ def documents(where: str, text: str, problems: list[str]) -> Iterator[tuple[str,
     count = 0
     for line, document, tree in _parsed(where, text, problems):
         if not isinstance(tree, dict):
-            problems.append(f"{where}:{line}: it is no object -> give apiVersion, kind and metadata.name")
+            problems.append(f"{where}:{line}: it is not an object -> give apiVersion, kind and metadata.name")
             continue
         count += 1
         yield document, Object(where=f"{where}:{line}", tree=cast("dict[str, Any]", tree))
     if not count and len(problems) == before:
-        problems.append(f"{where}: no object is in it -> take it out")
+        problems.append(f"{where}: it contains no object -> remove it")
 
 
 def _parsed(where: str, text: str, problems: list[str]) -> list[tuple[int, str, Any]]:
@@ -185,7 +186,7 @@ def _of_json(text: str) -> list[tuple[int, str, Any]]:
         tree = dict(found)
         if len(tree) < len(found):
             names = [name for name, _ in found]
-            raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+            raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} is there twice")
         return tree
 
     return [(1, text, json.loads(text, object_pairs_hook=pairs))]
@@ -224,7 +225,7 @@ def _refuse_doubles(node: yaml.Node, seen: set[int]) -> None:
         for key, value in node.value:
             name = str(key.value)
             if name in names and key.tag != "tag:yaml.org,2002:merge":
-                raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} stands twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"the key {name!r} is there twice", key.start_mark)
             names.add(name)
             _refuse_doubles(value, seen)
     elif isinstance(node, yaml.SequenceNode):

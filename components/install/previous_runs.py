@@ -55,8 +55,8 @@ def previous_runs(*, assets: str, gate: str, keys: str, control_plane: Sequence[
         found = _by_name(answer["outputs"] or {})
     except Exception as error:  # the SDK raises no narrower class
         pulumi.log.warn(
-            "this stack's state cannot be read, so nothing that earlier runs made is made anew, however old it is:"
-            f" {error}"
+            "this stack's state cannot be read, so nothing that earlier runs made is renewed, whatever its age: "
+            f"{error}"
         )
         return PreviousRuns(bootstrapped=True)
     made = found.get(("Command", assets), {})

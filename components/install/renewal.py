@@ -46,7 +46,7 @@ def _configuration(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     before, after = (_compared(request.get("installConfig")) for request in (was, now))
     changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     if changed:
-        yield f"what they are made of has changed since: {', '.join(changed)} of install-config.yaml"
+        yield f"their sources have changed since: {', '.join(changed)} of install-config.yaml"
 
 
 def _manifests(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _age(assets: str, time: datetime) -> Iterator[str]:
         return
     told = f"their certificate {first.subject.rfc4514_string()} ends at {ends.isoformat(timespec='minutes')}"
     yield (
-        f"{told}, and of its {_hours(whole)} only {_hours(left)} are left"
+        f"{told}, and only {_hours(left)} of its {_hours(whole)} are left"
         if left > timedelta()
         else (f"{told}: it has expired")
     )

@@ -77,7 +77,7 @@ def stage(
     # The prefix keeps it a text: YAML, and `pulumi config set --path`, read eight digits alone as a number.
     fingerprint = f"assets-{hashlib.sha256(found.assets.encode()).hexdigest()[:8]}"
     if not found.has_control_plane:
-        source = "no machine of the control plane was made yet"
+        source = "no control plane machine was made yet"
     elif discarded == fingerprint:
         source = "install.discard says so"
     else:
@@ -97,28 +97,28 @@ def tell(found: Stage) -> None:
     if found.renewal:
         pulumi.log.warn(
             f"the installer's assets are made anew, because {'; and because '.join(found.renewal)}. There is no cluster"
-            f" yet: {found.source}. With the assets the bootstrap machine is made anew, and every machine that was"
-            " configured by the old ones: servers are installed again, machines that run from memory are ordered again"
+            f" yet: {found.source}. The bootstrap machine and every machine with the old configuration are replaced, "
+            "too: servers are installed again, machines that run from memory are ordered again"
         )
     if found.formed and found.manifests:
         pulumi.log.warn(
-            f"install.manifests: {', '.join(found.manifests)} changed since the cluster was installed, and nothing is"
-            " done about it: the installer took the manifests in once. What they are to be now is for the cluster's own"
-            " tools, e.g. `oc apply -f`"
+            f"install.manifests: {', '.join(found.manifests)} changed since the cluster was installed, which has no "
+            "effect: the installer applied the manifests once. Change the objects in the cluster, e.g. with `oc apply "
+            "-f`"
         )
     if found.doubt:
         pulumi.log.warn(
-            f"whether there is a cluster is not known: no run saw that bootstrap was complete, and {found.doubt}. So"
-            " machines that are there stay as they are, also where their settings have changed. If there is no cluster,"
-            f" set metal-ipi:install.discard to {found.fingerprint}: then they are made anew where they have to be"
+            f"it is not known whether there is a cluster: no run saw that bootstrap was complete, and {found.doubt}. "
+            "So existing machines stay as they are, even if their settings have changed. If there is no cluster, set "
+            f"metal-ipi:install.discard to {found.fingerprint}: then machines are replaced where necessary"
         )
 
 
 def _refusal(renewal: tuple[str, ...], doubt: str, fingerprint: str) -> str:
     return (
-        f"the installer's assets would have to be made anew, because {'; and because '.join(renewal)}. That ends a"
-        f" cluster that was formed with the old ones, and whether there is one is not known: no run saw that bootstrap"
-        f" was complete, and {doubt}. Nothing was changed. If there is a cluster, have its API answer, and run this"
-        f" again: it is kept. If there is none, set metal-ipi:install.discard to {fingerprint}: then the assets are"
-        " made anew, and every machine that was configured by the old ones"
+        f"the installer's assets would have to be made anew, because {'; and because '.join(renewal)}. That would "
+        "destroy a cluster that was formed with the old ones, and it is not known whether there is one: no run saw "
+        f"that bootstrap was complete, and {doubt}. Nothing was changed. If there is a cluster, make its API answer, "
+        "and run the same command again: the cluster is kept. If there is none, set metal-ipi:install.discard to "
+        f"{fingerprint}: then the assets and every machine with the old configuration are made anew"
     )

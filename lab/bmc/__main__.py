@@ -29,7 +29,7 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
 
         binary = Path(facts.openshift)
         if not binary.is_file():
-            raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
+            raise BackendError(f"simulated machines need lab-openshift, and {binary} is not a file")
         ranges = (plan.SERVERS, *((plan.SERVERS_IPV6,) if link.has_ipv6() else ()))
         around = Surroundings(
             ca=layout.ca,

@@ -234,7 +234,7 @@ class Redfish:
     def _patch_system(self, request: Request) -> Response:
         document: Json | None = request.get_json(silent=True)
         if not isinstance(document, dict):
-            return error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
+            return error(400, "Base.1.0.MalformedJSON", "the body is not a JSON object")
         wanted = request.headers.get("If-Match")
         if wanted not in (None, "*", self._etag(), self._etag().removeprefix("W/")):
             return error(412, "Base.1.0.PreconditionFailed", "the system changed since it was read")
@@ -281,7 +281,7 @@ class Redfish:
     def _log_in(self, request: Request) -> Response:
         document: Any = request.get_json(silent=True)
         if not isinstance(document, dict):
-            return error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
+            return error(400, "Base.1.0.MalformedJSON", "the body is not a JSON object")
         made = self.sessions.log_in(document.get("UserName"), document.get("Password"))
         if made is None:
             return error(401, "Base.1.0.ResourceAtUriUnauthorized", "wrong user name or password")

@@ -73,7 +73,7 @@ class Storage:
     def _create(self, request: Request) -> Response:
         wanted: Json | None = request.get_json(silent=True)
         if not isinstance(wanted, dict):
-            return error(400, "Base.1.0.MalformedJSON", "the body is no JSON object")
+            return error(400, "Base.1.0.MalformedJSON", "the body is not a JSON object")
         if self._server.faults.strike("raid_refused"):
             return error(400, "Base.1.0.GeneralError", "the controller's battery is being charged")
         try:

@@ -115,9 +115,9 @@ def _read(url: str) -> tuple[str, str, str]:
             answer.raise_for_status()
         told: Any = answer.json()
     except (requests.RequestException, ValueError) as problem:
-        return "", "", f"the file cannot be had, or is none: {problem}"
+        return "", "", f"the file cannot be read: {problem}"
     if not isinstance(told, dict) or told.get("kind") != _KIND or told.get("component") not in VERSIONS:
-        return "", "", "the file is no firmware of this server"
+        return "", "", "the file is not firmware of this server"
     return told["component"], str(told["version"]), ""
 
 

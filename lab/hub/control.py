@@ -51,7 +51,7 @@ def up(layout: Layout, report: Report) -> None:
                 report("the hub is broken: it is stopped and started again")
                 _withdraw(layout, hub, supervisor)
             if not (layout.tls / f"{plan.REGISTRY_NAME}.crt").exists():
-                raise LabError("the lab was started by an older version, which knew no hub: `make down` first")
+                raise LabError("the lab was started by an older version, which had no hub: run `make down` first")
             hub.make()
             credentials.make(hub)
             found.save(hub.wanted)

@@ -163,7 +163,7 @@ class Wheels:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A program that is no Debian package."""
+    """A program that is not a Debian package."""
 
     path: str
     """Its place, from the root without the first slash."""

@@ -50,7 +50,7 @@ class HubLayout:
         if len(os.fsencode(socket)) > _SOCKET_BYTES:
             raise LabError(
                 f"the hub cannot be started: the kubelet's socket {socket} would have a path of more than"
-                f" {_SOCKET_BYTES} bytes, which Linux does not take: use a checkout in a directory with a shorter path"
+                f" {_SOCKET_BYTES} bytes, which Linux does not allow: use a checkout in a directory with a shorter path"
             )
         made = (self.pki, self.logs, self.containerd, self.kubelet, self.volumes, self.networks, self.tunables)
         for path in (self.root, *made):

@@ -61,7 +61,7 @@ def main() -> int:
         say(f"the hub ends: {error}")
         return 1
     except KeyboardInterrupt:
-        say("the hub ends, as it was told")
+        say("the hub ends, as requested")
     return 0
 
 

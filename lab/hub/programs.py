@@ -50,7 +50,7 @@ def refusal() -> str | None:
     if os.geteuid() != 0:
         return "its pods take root (run as root for it)"
     if not Path("/etc/debian_version").exists():
-        return "containerd, runc, the CNI plug-ins and the registry are Debian's, and this is no Debian-like system"
+        return "containerd, runc, the CNI plug-ins and the registry are Debian's, and this is not a Debian-like system"
     if architecture("amd64", "arm64") is None:
         return f"its images are for x86_64 and aarch64, and this is {platform.machine()}"
     return None

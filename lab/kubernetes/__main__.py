@@ -59,7 +59,7 @@ class Service:
         except OSError as error:
             _LOG.info("%s: %r", machine, error)
         except asyncio.CancelledError:
-            _LOG.info("%s: cut off, for this service ends", machine)
+            _LOG.info("%s: interrupted, because this service ends", machine)
         finally:
             self._sessions.discard(task)
             writer.close()
@@ -98,7 +98,7 @@ class Service:
         """The cluster of a node, which has to prove that it is it. Raises LabError."""
         cluster = next((each for each in self._clusters.values() if each.has(node)), None)
         if cluster is None:
-            raise LabError(f"{node.name} is of no cluster that is known here")
+            raise LabError(f"{node.name} belongs to no known cluster")
         challenge = secrets.token_bytes(32)
         _write(writer, {"challenge": base64.b64encode(challenge).decode()})
         answer = message(await asyncio.wait_for(reader.readline(), _HELLO_SECONDS))

@@ -130,7 +130,7 @@ class Cluster:
             if not self._members:
                 raise LabError(f"{hello.name} is not known, and no API server runs that could be asked")
             if not await asyncio.to_thread(is_master, self._members[0].access, hello.name):
-                raise LabError(f"{hello.name} is no node of the control plane yet")
+                raise LabError(f"{hello.name} is not a node of the control plane yet")
             write_private(known, json.dumps([*admitted, hello.name]))
         return self.member(self._installed, certificates(operated(self._installed)))
 

@@ -64,7 +64,7 @@ class Definitions:
         if told.get("Sum") != self.sum:
             raise SetupFailed(
                 f"{self.module} {self.version} has checksum {told.get('Sum')}, not {self.sum}:"
-                " it is not what this project was made with"
+                " it is not the one that this project was made with"
             )
         return Path(told["Dir"])
 

@@ -102,7 +102,7 @@ class Hello:
     def cluster(self) -> str:
         """What tells the cluster from others. Only its own machines can say it."""
         if "PRIVATE KEY" not in self.service_account:
-            raise LabError("serviceAccount is no private key")
+            raise LabError("serviceAccount is not a private key")
         return hashlib.sha256(self.service_account.encode()).hexdigest()[:16]
 
 

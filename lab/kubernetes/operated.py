@@ -58,7 +58,7 @@ def proves(hello: NodeHello, challenge: bytes, proof: bytes) -> None:
     try:
         key.verify(proof, challenge, ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
-        raise LabError(f"somebody else says to be {hello.name}") from None
+        raise LabError(f"another machine uses the name {hello.name}") from None
 
 
 def is_master(access: Access, name: str) -> bool:

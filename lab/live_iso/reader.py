@@ -26,11 +26,11 @@ class Reader:
     """A disc in a file."""
 
     def __init__(self, path: Path) -> None:
-        """Raises DiscError where the file is no disc."""
+        """Raises DiscError where the file is not a disc."""
         self._path = path
         sector = self._at(_PRIMARY_SECTOR * SECTOR, SECTOR)
         if sector[1:6] != b"CD001":
-            raise DiscError(f"{path.name} is no ISO 9660 image")
+            raise DiscError(f"{path.name} is not an ISO 9660 image")
         self._root = (
             struct.unpack_from("<I", sector, _ROOT_RECORD + 2)[0],
             struct.unpack_from("<I", sector, _ROOT_RECORD + 10)[0],

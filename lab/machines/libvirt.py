@@ -175,7 +175,7 @@ class LibvirtBackend:
             if self._watch is None:
                 self._watch = asyncio.create_task(self._follow(await self._daemon.watch()))
         if self._watch.done():
-            raise BackendError("resets of machines are not noticed any more: virsh ended; start the lab again")
+            raise BackendError("resets of machines are no longer detected: virsh ended; start the lab again")
 
     async def _follow(self, events: asyncio.StreamReader) -> None:
         while line := await events.readline():

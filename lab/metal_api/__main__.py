@@ -39,7 +39,7 @@ def _backend(options: argparse.Namespace, layout: Layout, facts: Facts) -> Machi
 
         binary = Path(facts.openshift)
         if not binary.is_file():
-            raise BackendError(f"simulated machines need lab-openshift, and {binary} is no file")
+            raise BackendError(f"simulated machines need lab-openshift, and {binary} is not a file")
         return SimulatedBackend(
             layout.state / "machines",
             Surroundings(

@@ -158,7 +158,7 @@ def without_ssh(userdata: str) -> str:
 
 
 def _parsed(userdata: str) -> Json:
-    """Userdata as JSON; what is no JSON object becomes an empty one, which fails or lacks keys all the same."""
+    """Userdata as JSON; what is not a JSON object becomes an empty one, which fails or lacks keys all the same."""
     try:
         document = json.loads(userdata)
     except ValueError:

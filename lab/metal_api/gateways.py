@@ -55,7 +55,7 @@ def _state(account: Account, gateway: Gateway) -> str:
 
 @shows("metal-gateways", Gateway, key="metal_gateways", below="/projects/{project_id}", per_page=PER_PAGE)
 def document(account: Account, gateway: Gateway) -> Json:
-    """A gateway. Its block is always shown whole, for a link alone is no block in the API's description."""
+    """A gateway. Its block is always shown whole, for a link alone is not a block in the API's description."""
     return {
         "state": _state(account, gateway),
         "project": link("projects", gateway.project_id),

@@ -282,7 +282,7 @@ def evict(call: Call) -> Json:
     eviction, account = _Eviction.of(call.body), call.account
     device = account.table(Device).get(eviction.id)
     if device is None or device.spot_price_max is None or device.state == GONE:
-        raise Unprocessable(f"id: {eviction.id} is no spot device")
+        raise Unprocessable(f"id: {eviction.id} is not a spot device")
     end = timestamp(account.clock.now() + timedelta(seconds=eviction.seconds))
     device.termination_time = min(end, device.termination_time or end)
     add_event(account, device, "spot.termination", f"{device.hostname} will be terminated at {device.termination_time}")

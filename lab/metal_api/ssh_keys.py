@@ -104,7 +104,7 @@ def delete(call: Call) -> None:
 
 
 def _fingerprint(text: str) -> str:
-    """The MD5 fingerprint the API shows; raises Unprocessable for what is no public key."""
+    """The MD5 fingerprint the API shows; raises Unprocessable for what is not a public key."""
     parts = text.split()
     try:
         blob = base64.b64decode(parts[1], validate=True)

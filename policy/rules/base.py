@@ -86,7 +86,7 @@ class Rule:
 
 
 def strings(value: object) -> list[str]:
-    """The known texts in a list; empty for anything that is no list."""
+    """The known texts in a list; empty for anything that is not a list."""
     return [each for each in listed(value) if isinstance(each, str)]
 
 

@@ -23,8 +23,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
             yield from (f"the BMC of {name} {problem}" for problem in _problems_of_enrolled(server, given))
     for path in _in_clear(given):
         yield (
-            f"{path} stands in clear in the stack's configuration: `pulumi config set --secret --path '{path}'`"
-            " encrypts it; change the password on the BMC, for others have seen this one"
+            f"{path} is not encrypted in the stack's configuration: `pulumi config set --secret --path '{path}'` "
+            "encrypts it; change the password on the BMC, because others may have seen this one"
         )
 
 
@@ -45,7 +45,7 @@ def _section(resource: Resource, *path: str) -> Iterator[tuple[str, dict[str, An
 def _problems(bmc: dict[str, Any], given: Given) -> Iterator[str]:
     yield from _account(bmc)
     if any(bmc.get(name) is (name in _UNVERIFIED[:2]) for name in _UNVERIFIED):
-        yield "need not prove who it is: give its authority (`platform.bmc.ca`) or pin its certificate (fingerprint)"
+        yield "is not verified: give its authority (`platform.bmc.ca`) or pin its certificate (fingerprint)"
     elif not (bmc.get("ca") or bmc.get("fingerprint") or RULE.parameter(given, "systemAuthorities")):
         yield (
             "is trusted by the system's authorities only: give `platform.bmc.ca` or a fingerprint"
@@ -59,17 +59,17 @@ def _problems_of_enrolled(server: dict[str, Any], given: Given) -> Iterator[str]
     yield from _account(server, "ipmi" if ipmi else "https")
     if ipmi and not RULE.parameter(given, "ipmi"):
         yield (
-            "is reached by IPMI, which gives a hash of its password to whoever asks (CVE-2013-4786): use Redfish"
+            "is reached by IPMI, which gives a hash of its password to anybody who asks (CVE-2013-4786): use Redfish"
             " (verified-bmcs.ipmi)"
         )
     if server.get("verifyCa") == "false":
-        yield "need not prove who it is to Ironic: set `verifyCa` to a file of its authority where the conductors run"
+        yield "is not verified by Ironic: set `verifyCa` to a file with its authority on the conductors"
 
 
 def _account(bmc: dict[str, Any], scheme: str = "https") -> Iterator[str]:
     parts = urlsplit(str(bmc.get("address", "")))
     if parts.username is not None or parts.password is not None:
-        yield "has its account in its address: set username and password, as a secret"
+        yield "has its account in its address: set username and password instead, the password as a secret"
     if parts.scheme != scheme:
         yield f"is reached over {parts.scheme or 'no protocol'}, which shows its password to the network: use https"
     password = bmc.get("password")
@@ -93,7 +93,7 @@ def _in_clear(given: Given) -> Iterator[str]:
 
 RULE = Rule(
     name="verified-bmcs",
-    description="BMC accounts never stand in clear, and BMCs prove who they are.",
+    description="BMC accounts are encrypted, and BMCs are verified.",
     parameters={
         "systemAuthorities": {
             "type": "boolean",
@@ -103,7 +103,7 @@ RULE = Rule(
         "ipmi": {
             "type": "boolean",
             "default": True,
-            "description": "Whether BMCs may be reached by IPMI, which gives a hash of a password to whoever asks.",
+            "description": "Whether BMCs may be reached by IPMI, which gives a hash of a password to anybody who asks.",
         },
     },
     resource=_check,

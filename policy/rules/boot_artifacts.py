@@ -28,22 +28,22 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
             continue
         if parts.scheme != "https" and parts.hostname not in plain:
             yield (
-                f"{name} is fetched from {url}, which nobody has to prove to be: use an https mirror in the stream"
+                f"{name} is fetched from {url}, which is not verified: use an https mirror in the stream"
                 f" (`metal-ipi:boot.streamUrl`), or name {parts.hostname} in the policy configuration"
-                " (boot-artifacts.httpHosts) where the network is yours"
+                " (boot-artifacts.httpHosts) if the network is yours"
             )
         if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-            yield f"{name} has no SHA-256: take the stream metadata of the release, which has one for each file"
+            yield f"{name} has no SHA-256: use the stream metadata of the release, which has one for each file"
         if release and release not in url:
             yield (
-                f"{name} ({url}) is not of release {release}, which the stream names: take kernel, initramfs and"
-                " rootfs of one release"
+                f"{name} ({url}) is not of release {release}, which the stream names: use kernel, initramfs and "
+                "rootfs of one release"
             )
 
 
 RULE = Rule(
     name="boot-artifacts",
-    description="Boot artifacts come over https, with a hash, and are of the stream's release.",
+    description="Boot artifacts are fetched over https, have a hash, and are of the stream's release.",
     parameters={
         "httpHosts": {
             "type": "array",

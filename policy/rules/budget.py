@@ -20,15 +20,15 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
         unknown = strings(cost.get("unknown"))
         if isinstance(hourly, int | float) and hourly > most:
             yield Found(
-                f"the stack would cost {hourly:.2f} {cost.get('currency', 'USD')} an hour, and {most:g} is its budget:"
+                f"the stack would cost {hourly:.2f} {cost.get('currency', 'USD')} an hour, and its budget is {most:g}:"
                 " order fewer or smaller machines, or raise the budget in the policy configuration"
                 " (hourly-budget.maxHourly)",
                 resource.urn,
             )
         if unknown and RULE.parameter(given, "unknown") == "refuse":
             yield Found(
-                f"what {', '.join(unknown)} cost is not known ({cost.get('source', 'no price list')}): give a list of"
-                " prices (`metal-ipi:cost.priceFile`), or set hourly-budget.unknown to allow",
+                f"what {', '.join(unknown)} cost is not known ({cost.get('source', 'no price list')}): set a list of "
+                "prices (`metal-ipi:cost.priceFile`), or set hourly-budget.unknown to allow",
                 resource.urn,
             )
 
@@ -39,13 +39,13 @@ RULE = Rule(
     parameters={
         "maxHourly": {
             "type": "number",
-            "description": "USD an hour, bids of the spot market included; not given: any.",
+            "description": "USD an hour, including bids on the spot market; not set: no limit.",
         },
         "unknown": {
             "type": "string",
             "enum": ["allow", "refuse"],
             "default": "allow",
-            "description": "What becomes of a stack with costs that nobody knows, as of a rehearsal without prices.",
+            "description": "Whether a stack with unknown costs is refused, as a rehearsal without prices.",
         },
     },
     stack=_check,

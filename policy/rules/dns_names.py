@@ -24,8 +24,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
         for each in names:
             if not f".{each.rstrip('.')}".endswith(f".{domain}"):
                 yield (
-                    f"{record.get('type')} record of {owner}: {each} is not below {domain}: a cluster writes only its"
-                    " own names; have others kept by who owns their domain"
+                    f"{record.get('type')} record of {owner}: {each} is not below {domain}: a cluster writes only its "
+                    "own names; the owner of another domain must write names there"
                 )
 
 

@@ -35,8 +35,8 @@ RULE = Rule(
     name="allowed-places",
     description="Machines are ordered in allowed metros and facilities only.",
     parameters={
-        "metros": {**_NAMES, "description": "Metro codes; not given: any."},
-        "facilities": {**_NAMES, "description": "Facility codes; not given: any."},
+        "metros": {**_NAMES, "description": "Metro codes; not set: any."},
+        "facilities": {**_NAMES, "description": "Facility codes; not set: any."},
     },
     resource=_check,
 )

@@ -25,12 +25,12 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
 
 RULE = Rule(
     name="allowed-plans",
-    description="Machines of a role are of the plans allowed for it.",
+    description="Machines of a role have plans that are allowed for it.",
     parameters={
         role: {
             "type": "array",
             "items": {"type": "string"},
-            "description": f"Plans for {role} machines; not given: any.",
+            "description": f"Plans for {role} machines; not set: any.",
         }
         for role in ROLES
     },

@@ -21,7 +21,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     for what, port in sorted(set(_ports(resource))):
         if port not in allowed:
             yield (
-                f"{what} uses port {port}, which firewalls are not told to let through: use one of"
+                f"{what} uses port {port}, which the facility's firewalls do not allow: use one of"
                 f" {', '.join(map(str, sorted(allowed)))}, or add it to the policy configuration (open-ports.allowed)"
             )
     networks: list[str] = []
@@ -39,7 +39,7 @@ def _too_wide(networks: list[str], widest: int) -> Iterator[str]:
         limit = widest if parsed.version == 4 else 2 * widest
         if parsed.prefixlen < limit:
             yield (
-                f"port 22623, which hands out the cluster's secrets, would be open to {network}: name the networks of"
+                f"port 22623, which serves the cluster's secrets, would be open to {network}: name the networks of"
                 f" your machines in `metal-ipi:machineConfigServer.allowedNetworks`, none wider than /{limit}"
                 " (open-ports.widest)"
             )
@@ -83,13 +83,13 @@ def _parsed(value: Any) -> Any:
 
 RULE = Rule(
     name="open-ports",
-    description="Only known ports are used, and the machine config server is open to the machines' networks alone.",
+    description="Only known ports are used, and the machine config server is open to the machines' networks only.",
     parameters={
         "allowed": {
             "type": "array",
             "items": {"type": "integer"},
             "default": [22, 53, 80, 443],
-            "description": "Ports that the facility's firewalls let through, to services, BMCs and machines.",
+            "description": "Ports that the facility's firewalls allow, to services, BMCs and machines.",
         },
         "widest": {
             "type": "integer",

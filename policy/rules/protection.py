@@ -20,7 +20,7 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     stateful = resource.type in strings(RULE.parameter(given, "types"))
     if stateful or (has_etcd(resource) and not _may_be_ordered_again(resource, given)):
         yield (
-            f"{resource.name} is not protected, and what it holds cannot be made again: set `metal-ipi:protect` to"
+            f"{resource.name} is not protected, and its content cannot be made again: set `metal-ipi:protect` to"
             " true (in a program of your own: ResourceOptions(protect=True))"
         )
 

@@ -27,7 +27,7 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
         if not consent & {hostname, _short(hostname, given)}:
             way = "deleted, or replaced by another machine" if hostname in lost else "installed again"
             yield Found(
-                f"{hostname} would be {way}, and its member of etcd with it: leave it as it is, or name it in"
+                f"{hostname} would be {way}, and its etcd member with it: leave it as it is, or name it in"
                 " `metal-ipi:reprovision.consent`",
                 urn if urn in after else None,
             )
@@ -35,11 +35,12 @@ def _check(resources: Sequence[Resource], given: Given) -> Iterator[Found]:
     survives = max(0, len(members) - 1) // 2
     if len(lost) > survives:
         yield Found(
-            f"{len(lost)} of {len(members)} machines with etcd would go at once ({', '.join(sorted(lost))}), and"
-            f" etcd survives the loss of {survives}: change one, wait until `oc get etcd` shows all members, then the"
+            f"{len(lost)} of {len(members)} machines with etcd would be lost at once ({', '.join(sorted(lost))}), and "
+            f"etcd survives the loss of {survives}: change one, wait until `oc get etcd` shows all members, then the"
             " next one"
             if survives
-            else f"the only etcd member would go ({', '.join(sorted(lost))}): back it up, `destroy` and install anew"
+            else f"the only etcd member would be lost ({', '.join(sorted(lost))}): back it up, `destroy` and install "
+            "anew"
         )
 
 
@@ -69,7 +70,7 @@ def _short(hostname: str, given: Given) -> str:
 
 RULE = Rule(
     name="control-plane-quorum",
-    description="A change takes no control plane machine or arbiter of a cluster away without consent, and never more"
-    " than etcd survives.",
+    description="A change removes no control plane machine or arbiter of a cluster without consent, and never more "
+    "than etcd survives.",
     stack=_check,
 )

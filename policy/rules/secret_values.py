@@ -24,8 +24,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     for path, value in _clear(resource.properties):
         del value
         yield (
-            f"{resource.name}: {path} holds a secret that is not marked as one, so that it stands in clear in the state"
-            " and in previews: wrap it in pulumi.Output.secret(), or take it from Config.require_secret()"
+            f"{resource.name}: {path} contains a secret that is not marked as one, so it is not encrypted in the "
+            "state and is shown in previews: wrap it in pulumi.Output.secret(), or take it from Config.require_secret()"
         )
 
 
@@ -35,8 +35,8 @@ def _of_the_configuration(given: Given) -> Iterator[str]:
             continue
         for path, _ in _clear({key: _parsed(text)}):
             yield (
-                f"{path} stands in clear in the stack's configuration:"
-                f" `pulumi config set --secret --path '{path}'` encrypts it; if it was ever pushed, make a new one"
+                f"{path} is not encrypted in the stack's configuration: `pulumi config set --secret --path '{path}'` "
+                "encrypts it; if it was ever pushed, replace it by a new one"
             )
 
 
@@ -63,6 +63,6 @@ def _parsed(text: str) -> Any:
 
 RULE = Rule(
     name="secrets-marked",
-    description="Passwords, tokens and keys are marked as secret, in the configuration and in what resources take.",
+    description="Passwords, tokens and keys are marked as secret, in the configuration and in inputs of resources.",
     resource=_check,
 )

@@ -23,8 +23,8 @@ def _check(resource: Resource, given: Given) -> Iterator[str]:
     missing = [each for each in wanted if not any(_is(tag, each) for tag in there)]
     if missing:
         yield (
-            f"{resource.name} lacks the tag{'s' if len(missing) > 1 else ''} {', '.join(missing)}: without ours nobody"
-            " finds what an interrupted run left; set yours in `metal-ipi:platform.tags`"
+            f"{resource.name} lacks the tag{'s' if len(missing) > 1 else ''} {', '.join(missing)}: without this "
+            "program's tags leftovers of an interrupted run cannot be found; set your own in `metal-ipi:platform.tags`"
         )
 
 
@@ -41,13 +41,13 @@ def _tags(resource: Resource) -> list[Any] | None:
 
 RULE = Rule(
     name="required-tags",
-    description="What is ordered carries the marks of its stack, cluster, role and run, and the tags you require.",
+    description="Whatever is ordered has the tags of its stack, cluster, role and run, and the tags that you require.",
     parameters={
         "required": {
             "type": "array",
             "items": {"type": "string"},
             "default": [],
-            "description": "Further tags; one that ends in = is a beginning, e.g. costcentre=.",
+            "description": "Further tags; one that ends in = is a prefix, e.g. costcentre=.",
         }
     },
     resource=_check,

@@ -39,18 +39,19 @@ def problems(data: str, most: int) -> list[str]:
     found: list[str] = []
     if size > most:
         found.append(
-            f"its userdata has {size} bytes, and {most} are the limit: upload what is in it, and point to it with a"
-            " hash (ignition.config.merge)"
+            f"its userdata has {size} bytes, and the limit is {most}: upload its content, and refer to it with a hash "
+            "(ignition.config.merge)"
         )
     config = _ignition(data)
     if config is None:
         found.append(
-            "its userdata is no plain Ignition of version 3 (Ignition takes neither gzip, base64 nor multipart from"
+            "its userdata is not plain Ignition of version 3 (Ignition takes neither gzip, base64 nor multipart from"
             " the metadata service): give the JSON document itself"
         )
     texts = [data.encode(), *(_decoded(value) for _, name, value in walk(config) if name == "source")]
     found += [
-        f"its userdata holds {what}, readable by whoever reaches the metadata service: upload it to a secret URL and"
+        f"its userdata contains {what}, which anybody who reaches the metadata service can read: upload it to a "
+        "secret URL and"
         " merge it with its hash"
         for what, pattern in _SECRETS.items()
         if any(pattern.search(text) for text in texts)
@@ -82,9 +83,9 @@ def _decoded(url: Any) -> bytes:
 
 RULE = Rule(
     name="plain-user-data",
-    description="Userdata is plain Ignition within the size limit, and holds no secrets.",
+    description="Userdata is plain Ignition within the size limit, and contains no secrets.",
     parameters={
-        "maxBytes": {"type": "integer", "default": 65536, "description": "The largest userdata that is taken."},
+        "maxBytes": {"type": "integer", "default": 65536, "description": "The largest userdata that is allowed."},
     },
     resource=_check,
 )

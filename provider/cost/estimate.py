@@ -58,7 +58,7 @@ def _machines(order: MachineOrder, prices: PriceList) -> Line:
         return Line(**common, kind="reserved", each=0, note="reserved servers, which are paid for already")
     if order.spot_max_price is not None:
         price = prices.spot.get(order.plan)
-        note = "spot market, not traded at the moment: the bid" if price is None else "spot market, at the moment"
+        note = "spot market, currently without a price: the bid" if price is None else "spot market, current price"
         each = order.spot_max_price if price is None else price
         return Line(**common, kind="spot", each=each, at_most=order.spot_max_price, note=note)
     return Line(**common, kind="machine", **_priced(prices.plans.get(order.plan)))

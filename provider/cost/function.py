@@ -1,7 +1,7 @@
 """The function `metal-ipi:index:cost`: the cost of a stack's orders, for the stack's output.
 
-Every preview and every `up` calls it. So a missing price list is no error: then the cost is reported as unknown, with
-the reason.
+Every preview and every `up` calls it. So a missing price list is not an error: then the cost is reported as unknown,
+with the reason.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def cost(settings: Settings, inputs: Values) -> dict[str, Any]:
         async with MetalClient(settings.need_metal(), timeout=_TIMEOUT, patience=_PATIENCE) as client:
             return _told(ordered, await prices.asked(client, ordered))
     except ProviderError as error:
-        return unknown(f"the price list cannot be had: {error}")
+        return unknown(f"the price list cannot be read: {error}")
 
 
 def _told(ordered: Orders, known: PriceList) -> dict[str, Any]:

@@ -87,7 +87,9 @@ async def servers_of(zone: str, primary: Server | None = None) -> list[Server]:
     else:
         names = sorted((await ask(primary, zone, "NS")).get((zone, "NS"), {}))
     if not names:
-        raise RemoteError(f"zone {zone} has no NS records that can be found, so nobody can be asked", passing=True)
+        raise RemoteError(
+            f"zone {zone} has no NS records that can be found, so there is no server to ask", passing=True
+        )
     return [Server(await _address(name, zone, primary), name=name) for name in names]
 
 

@@ -76,7 +76,7 @@ class LexiconService:
         name, kind = change.key
         content = self._content(kind, change.value)
         if not await self._call(lambda provider: provider.create_record(kind, name, content), ttl):
-            raise RemoteError(f"{self.where} did not take {name} {kind} {change.value}, and does not say why")
+            raise RemoteError(f"{self.where} did not accept {name} {kind} {change.value}, and gave no reason")
 
     async def _remove(self, change: Change) -> None:
         """Remove the record by its id if the service has ids: then exactly the record that was read."""
@@ -85,7 +85,7 @@ class LexiconService:
             return all(provider.delete_record(record["id"]) for record in self._records(provider, change))
 
         if not await self._call(work):
-            raise RemoteError(f"{self.where} did not remove {change.key[0]} {change.key[1]}, and does not say why")
+            raise RemoteError(f"{self.where} did not remove {change.key[0]} {change.key[1]}, and gave no reason")
 
     def _set_ttl(self, provider: Any, change: Change) -> None:
         name, kind = change.key
@@ -138,7 +138,7 @@ class LexiconService:
             raise RemoteError(f"{self.where} does not answer: {type(error).__name__}", passing=True) from None
         except LexiconError as error:
             raise RemoteError(
-                f"{self.where} does not let us at zone {self._zone}: {error}; see dns.zone, and the credentials"
+                f"{self.where} gives no access to zone {self._zone}: {error}; check dns.zone and the credentials"
             ) from None
         except ProviderError:
             raise
@@ -149,7 +149,9 @@ class LexiconService:
     def _worded(self, error: Any) -> RemoteError:
         status = int(error.response.status_code)
         if status == 429:
-            return Throttled(f"{self.where} throttles (429)", retry_after=retry_after(error.response.headers))
+            return Throttled(
+                f"{self.where} limits requests (HTTP 429)", retry_after=retry_after(error.response.headers)
+            )
         said = _said(error.response)
         if status in (401, 403) or any(code in said for code in _CREDENTIAL_CODES):
             setting = "dns.authToken" if self._settings.name == "cloudflare" else "dns.options"
@@ -177,7 +179,7 @@ def provider_class(name: str) -> Any:
     """lexicon's class for a service. Raises InvalidInputs for an unknown name, and if packages are missing."""
     available = lexicon_services.services()
     if name not in available:
-        raise InvalidInputs(f"dns-lexicon knows no service {name}; see dns.service")
+        raise InvalidInputs(f"dns-lexicon has no service {name}; correct dns.service")
     if not available[name]:
         raise InvalidInputs(f"service {name} needs more packages: pip install 'dns-lexicon[{name}]'")
     return lexicon_services.service_class(name)

@@ -136,13 +136,13 @@ def _wildcards(key: Key, zone: str) -> list[Key]:
 
 _TSIG_CODES = {"PeerBadKey": "BADKEY", "PeerBadSignature": "BADSIG", "PeerBadTime": "BADTIME"}
 _REMEDIES = {
-    "REFUSED": "the key may not update this zone, see the server's ACL",
+    "REFUSED": "the key may not update this zone: check the server's ACL",
     "NOTAUTH": "the server does not know the TSIG key or is not the zone's primary",
     "NOTZONE": "a record is outside the zone",
-    "BADKEY": "the server does not know the TSIG key's name; see dns.tsig.name",
-    "BADSIG": "the TSIG secret is not the server's; see dns.tsig.secret",
+    "BADKEY": "the server does not know the TSIG key's name: correct dns.tsig.name",
+    "BADSIG": "the server has another TSIG secret: correct dns.tsig.secret",
     "NXRRSET": "somebody else changed the same records meanwhile",
-    "BADTIME": "the clocks of this machine and the server differ",
+    "BADTIME": "the clocks of this machine and of the server differ: set the one that is wrong",
 }
 
 
@@ -174,5 +174,5 @@ def _reason(error: BaseException) -> str:
 
 def _refused(where: str, zone: str, reason: str) -> RemoteError:
     remedy = _REMEDIES.get(reason)
-    message = f"{where} did not take the update of zone {zone}: {reason}{': ' + remedy if remedy else ''}"
+    message = f"{where} did not accept the update of zone {zone}: {reason}{': ' + remedy if remedy else ''}"
     return RemoteError(message, passing=reason in ("SERVFAIL", "NXRRSET"))

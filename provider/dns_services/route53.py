@@ -30,12 +30,12 @@ _VALUES_PER_BATCH = 400
 _THROTTLED = ("Throttling", "ThrottlingException", "PriorRequestNotComplete", "RequestLimitExceeded")
 _CREDENTIALS = {
     "ExpiredToken": "have expired; set dns.sessionToken (and the keys) anew",
-    "InvalidClientTokenId": "are not known; see dns.accessKeyId",
-    "UnrecognizedClientException": "are not known; see dns.accessKeyId",
-    "InvalidAccessKeyId": "are not known; see dns.accessKeyId",
-    "SignatureDoesNotMatch": "do not fit together; see dns.secretAccessKey",
-    "AccessDenied": "may not do this; see the IAM policy of the user of dns.accessKeyId",
-    "AccessDeniedException": "may not do this; see the IAM policy of the user of dns.accessKeyId",
+    "InvalidClientTokenId": "are not known; correct dns.accessKeyId",
+    "UnrecognizedClientException": "are not known; correct dns.accessKeyId",
+    "InvalidAccessKeyId": "are not known; correct dns.accessKeyId",
+    "SignatureDoesNotMatch": "do not match; correct dns.secretAccessKey",
+    "AccessDenied": "may not do this; check the IAM policy of the user of dns.accessKeyId",
+    "AccessDeniedException": "may not do this; check the IAM policy of the user of dns.accessKeyId",
 }
 Result = TypeVar("Result")
 
@@ -98,11 +98,11 @@ class Route53Service:
         status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
         headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
         if code in _THROTTLED or status == 429:
-            return Throttled(f"{self.where} throttles: {code} {message}", retry_after=retry_after(headers))
+            return Throttled(f"{self.where} limits requests: {code} {message}", retry_after=retry_after(headers))
         if code in _CREDENTIALS:
             return RemoteError(f"the credentials for {self.where} {_CREDENTIALS[code]} ({code})")
         if code == "NoSuchHostedZone":
-            return RemoteError(f"{self.where} has no hosted zone {self._settings.zone_id}; see dns.zoneId")
+            return RemoteError(f"{self.where} has no hosted zone {self._settings.zone_id}; correct dns.zoneId")
         passing = status >= 500 or code == "InvalidChangeBatch"
         return RemoteError(f"{self.where} refuses, zone {self._zone}: {code} {message}", passing=passing)
 
@@ -138,7 +138,9 @@ class Route53Service:
             return ids[0]
         if ids:
             raise RemoteError(f"{self.where} has {len(ids)} zones {self._zone} ({', '.join(ids)}): set dns.zoneId")
-        raise RemoteError(f"{self.where} has no hosted zone {self._zone}; see dns.zone, and whose keys these are")
+        raise RemoteError(
+            f"{self.where} has no hosted zone {self._zone}; check dns.zone, and the account of the access key"
+        )
 
     def _read(self, wanted: set[Key]) -> dict[Key, dict[str, int]]:
         client, zone_id = self._open()
@@ -178,7 +180,9 @@ class Route53Service:
             except Throttled as error:
                 wait = error.retry_after
             if backoff.over:
-                raise RemoteError(f"{self.where} has not spread the change of zone {self._zone} within {timeout:g} s")
+                raise RemoteError(
+                    f"{self.where} has not distributed the change of zone {self._zone} within {timeout:g} s"
+                )
             await backoff.pause(wait)
 
 

@@ -97,7 +97,7 @@ def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mappin
     name, requestor = common[0].removeprefix("system:node:"), str(spec.get("username", ""))
     signer = spec.get("signerName")
     if name not in names:
-        return f"for {name}, which is not one of ours"
+        return f"for {name}, which is not a machine of this cluster"
     own = requestor == common[0]
     if signer == _CLIENT:
         trusted = own or requestor == _BOOTSTRAPPER or requestor.startswith("system:bootstrap:")

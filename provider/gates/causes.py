@@ -26,19 +26,20 @@ class _Known:
     fatal: bool = True
 
 
-_ANEW = "make the machine anew (make up REPLACE=<machine>, or pulumi up --replace <urn>)"
+_ANEW = "replace the machine (make up REPLACE=<machine>, or pulumi up --replace <urn>)"
 
 _KNOWN = (
     _Known(
         pattern=r"rootfs hash mismatch|Couldn't establish that rootfs matches initramfs",
-        what="the root file system is not the one its initramfs belongs to, or could not be fetched whole",
-        remedy="take kernel, initramfs and rootfs from one release of the stream, check the boot server's files, "
-        f"then {_ANEW}",
+        what="the root file system does not belong to the initramfs, or was not downloaded completely",
+        remedy="use kernel, initramfs and rootfs of one release of the stream, check the boot server's files, then "
+        f"{_ANEW}",
     ),
     _Known(
         pattern=r"certificate has expired|x509: certificate .*expired|certificate is not yet valid",
         what="a certificate is not valid now",
-        remedy="Ignition configs of the installer live 24 h: render them anew; check the clocks",
+        remedy="Ignition configs of the installer are valid for 24 h: run `up` again, which renews them; check the "
+        "clocks",
         fatal=False,
     ),
     _Known(
@@ -58,7 +59,7 @@ _KNOWN = (
     ),
     _Known(
         pattern=r"https?://ipxe\.org/[0-9a-f]{8}|Could not boot(?: image)?:|No such file or directory \(http",
-        what="iPXE could not fetch or start what its script names",
+        what="iPXE could not fetch or start a file that its script names",
         remedy="open the URL in the console log from another machine; the ipxe.org code explains the error",
         # iPXE scripts may retry.
         fatal=False,

@@ -100,7 +100,7 @@ def _ready(answer: Answer, path: str, wanted: Sequence[str]) -> Observation:
         return Observation(passed=False, text=f"{name}: {answer.problem}")
     meta, status = answer.body.get("metadata") or {}, answer.body.get("status") or {}
     if (status.get("observedGeneration") or 0) < meta.get("generation", 0):
-        return Observation(passed=False, text=f"{name}: its operator has not seen it yet")
+        return Observation(passed=False, text=f"{name}: its operator has not processed it yet")
     conditions = conditions_of(answer.body)
     for each in wanted:
         kind, _, value = each.partition("=")
@@ -155,9 +155,11 @@ class NodesReady:
             return seen
         operator = await self._api.get(etcd_operator.OPERATOR)
         if operator.status == HTTPStatus.NOT_FOUND:
-            return replace(seen, text=f"{seen.text}; this cluster has no etcd operator, which tells of members")
+            return replace(seen, text=f"{seen.text}; this cluster has no etcd operator, which would report members")
         told = operator.problem or etcd_operator.trouble(operator.body, members=self._etcd_members)
-        return replace(seen, passed=not told, text=f"etcd: {told}" if told else f"{seen.text}; etcd is whole")
+        return replace(
+            seen, passed=not told, text=f"etcd: {told}" if told else f"{seen.text}; etcd has all its members"
+        )
 
     def _evaluate(self, answer: Answer, approvals: Approvals) -> Observation:
         """Evaluate which of the nodes are not Ready, and why."""
@@ -179,7 +181,7 @@ def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str 
     # server misses the kubelet.
     internal = {str(item["address"]) for item in status.get("addresses") or [] if item.get("type") == "InternalIP"}
     if addresses and internal and not internal & set(addresses):
-        return f"the node of this name is another machine's still, at {', '.join(sorted(internal))}"
+        return f"the node of this name still belongs to another machine, at {', '.join(sorted(internal))}"
     ipv6 = {address for address in addresses if ":" in address}
     if ipv6 and not ipv6 & internal:
         return f"it has no address {', '.join(ipv6)} yet, only {', '.join(sorted(internal)) or 'none at all'}"

@@ -91,7 +91,7 @@ class ClusterApiAvailable:
             return ""
         found = await self._api.get(f"/api/v1/namespaces/{self._namespace}/secrets/{self._name}-logs")
         if found.problem:
-            return "" if found.status == 404 else f"\n  logs that could not be had: {found.problem}"
+            return "" if found.status == 404 else f"\n  logs that could not be read: {found.problem}"
         written = [
             write(self._logs, Path(name).name, lzma.decompress(base64.b64decode(packed)).decode(errors="replace"))
             for name, packed in (found.body.get("data") or {}).items()
@@ -146,9 +146,10 @@ def _unseen(parts: Mapping[str, Answer], *, never: bool = False) -> Iterator[str
         for item in answer.body.get("items") or ():
             metadata, observed = item["metadata"], _main(item).get("observedGeneration") or 0
             if never and not observed:
-                yield f"{kind} {metadata['name']}: our providers have not looked at it yet; do they run on the hub?"
+                named = f"{kind} {metadata['name']}"
+                yield f"{named}: our providers have not processed it yet; check that they run on the hub"
             elif not never and observed < (metadata.get("generation") or 0) and not metadata.get("deletionTimestamp"):
-                yield f"{kind} {metadata['name']} was changed, and our providers have not looked at it since"
+                yield f"{kind} {metadata['name']} was changed, and our providers have not processed the change yet"
 
 
 def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:

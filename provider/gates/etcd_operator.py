@@ -46,4 +46,4 @@ def members_available(operator: Mapping[str, Any] | None) -> int | None:
 
 
 def _line(condition: Mapping[str, Any]) -> str:
-    return " ".join(str(condition.get("message") or "its operator does not tell why").split())
+    return " ".join(str(condition.get("message") or "its operator gives no reason").split())

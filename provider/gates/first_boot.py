@@ -43,7 +43,7 @@ class FirstBoot:
         """What is still to come, from the answer to `QUESTION` and the boot's id; None if the first boot is over."""
         if word == _PENDING:
             self._unfinished = boot_id
-            return "its first boot goes on: the operating system of the cluster's release is not in place yet"
+            return "its first boot is not finished: the operating system of the cluster's release is not in place yet"
         if word == _RESTARTING or (word == _RESTARTED and boot_id == self._unfinished):
             self._unfinished = boot_id
             return "its first boot is done, and it is about to restart"

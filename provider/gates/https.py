@@ -91,7 +91,7 @@ def reason_of(error: BaseException, url: str) -> str:
         if isinstance(cause, socket.gaierror):
             return f"the name {host.rsplit(':', 1)[0]} does not resolve ({cause.strerror})"
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"TLS: {host} shows a certificate that is not good: {cause.verify_message}"
+            return f"TLS: {host} has a certificate that is not valid: {cause.verify_message}"
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLWantReadError | ssl.SSLWantWriteError):
             return f"TLS: {cause.reason or cause}"
         if isinstance(cause, ConnectionRefusedError):

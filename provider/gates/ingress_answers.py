@@ -48,10 +48,12 @@ class IngressAnswers:
             return self._not_yet(reason_of(error, f"{self._address}:{self._port}"))
         wanted = (f"*.{self._domain}", f"{_NAME}.{self._domain}")
         if not set(wanted) & set(names):
-            return self._not_yet(f"who answers shows a certificate for {', '.join(names) or 'nobody'}, not {wanted[0]}")
+            return self._not_yet(
+                f"the server that answers has a certificate for {', '.join(names) or 'nobody'}, not {wanted[0]}"
+            )
         words = line.split()
         if not line.startswith("HTTP/") or len(words) < 2:
-            return self._not_yet(f"who answers speaks no HTTP: {line[:80]!r}")
+            return self._not_yet(f"the server that answers does not speak HTTP: {line[:80]!r}")
         return Observation(passed=True, text=f"a router answers at {self._address}: HTTP {words[1]}")
 
     def _not_yet(self, why: str) -> Observation:

@@ -33,7 +33,7 @@ class Gathered:
 async def gather(
     access: GateLogs, gate: str, nodes: Sequence[GateNode], *, redact: Callable[[str], str] = str
 ) -> Gathered:
-    """Read the nodes' consoles, and their journals if SSH answers. A machine that does not answer is no error.
+    """Read the nodes' consoles, and their journals if SSH answers. A machine that does not answer is not an error.
 
     `redact` removes secrets from a text before it is written.
     """

@@ -111,16 +111,16 @@ class MachineConfigAccess:
         notes = list(unfiltered)
         if inside:
             where = ", ".join(f"{source} is in {network}" for source, network in inside.items())
-            notes.append(f"not proven, for we are let in ourselves: {where}")
+            notes.append(f"not tested, because this computer is allowed itself: {where}")
         elif filtered:
             targets = {node.name: node.address for node in filtered} | {item: item for item in self._addresses}
             open_ones = await asyncio.gather(*(answers(address, PORT) for address in targets.values()))
             reached = [name for name, is_open in zip(targets, open_ones, strict=True) if is_open]
             if reached:
                 sources = ", ".join(sorted({it.source for it in filtered.values()}))
-                text = f"port {PORT} of {', '.join(reached)} answers {sources}, which no allowed network holds"
+                text = f"port {PORT} of {', '.join(reached)} answers {sources}, which is in no allowed network"
                 return Observation(passed=False, text=text, waiting=tuple(reached))
-            notes.append(f"port {PORT} of {', '.join(targets)} does not answer us")
+            notes.append(f"port {PORT} of {', '.join(targets)} does not answer this computer")
         return Observation(passed=True, text="; ".join(notes) or "the machines are gone")
 
 
@@ -150,8 +150,9 @@ async def withdraw(context: Context, spec: Spec) -> None:
                 return
             await backoff.pause()
         await context.status.warn(
-            f"{node.name} still lets the machines of pool {spec['part']} ask for configuration, for it could not be"
-            f" told: {last}. Have it forget them: `cd {_PARTS} && rm {spec['part']} && cat * | {spec['program']} set` "
+            f"{node.name} still allows the machines of pool {spec['part']} to get configuration, because it could not "
+            f"be changed: {last}. To remove them, run `cd {_PARTS} && rm {spec['part']} && cat * | {spec['program']} "
+            "set` "
             "there, as root"
         )
 

@@ -51,14 +51,14 @@ class OperatorInstalled:
         seen = await self._look(elapsed)
         self._before = seen.passed if self._before is None else self._before and seen.passed
         if self._before and elapsed < _NOTICED_AFTER:
-            return replace(seen, passed=False, text=f"{seen.text}; OLM may not have seen the change yet")
+            return replace(seen, passed=False, text=f"{seen.text}; OLM may not have processed the change yet")
         return seen
 
     async def _look(self, elapsed: float) -> Observation:
         answer = await self._api.get(f"{self._space}/subscriptions/{self._name}")
         if answer.status == HTTPStatus.NOT_FOUND:
             return Observation(
-                passed=False, text=f"there is no Subscription {self._name}, or its kind is not known yet"
+                passed=False, text=f"there is no Subscription {self._name}, or its kind does not exist yet"
             )
         if answer.problem:
             return Observation(passed=False, text=answer.problem)
@@ -92,7 +92,7 @@ def judged(seen: Seen, *, manual: bool, elapsed: float) -> Observation:
     for told in (_catalog(subscription), _plan(seen.plan), _csv(seen.csv, name, phase)):
         if told:
             return Observation(passed=False, text=told)
-    return Observation(passed=False, text=f"OLM has not begun with it (state {state or 'not told'})")
+    return Observation(passed=False, text=f"OLM has not begun to process it (state {state or 'not reported'})")
 
 
 def _unresolved(subscription: Mapping[str, Any]) -> str | None:

@@ -154,7 +154,7 @@ async def read_console(console: str, private_key: str | None, *, seconds: float)
     user, _, place = console.partition("@")
     host, _, port = place.partition(":")
     if private_key is None:
-        raise NotYet("no SSH key was given to open the console with")
+        raise NotYet("there is no SSH key for the console")
     connection = await _connect(host, int(port or 22), user, private_key, known_hosts=None, timeout=10)
     parts: list[str] = []
 

@@ -74,7 +74,7 @@ class SshReachable:
         if not refused:
             text = _passed_text(self._passed)
             if self._untried:
-                text += f"; not tried at IPv6, for there is no route from here: {', '.join(sorted(self._untried))}"
+                text += f"; not tried at IPv6, because there is no route from here: {', '.join(sorted(self._untried))}"
             return Observation(passed=True, text=text)
         fatal = await self._failed(elapsed)
         return Observation(
@@ -89,7 +89,7 @@ class SshReachable:
             except (NotYet, WrongHostKey) as error:
                 return error
         if len(said) != 2:
-            return NotYet("SSH: half an answer")
+            return NotYet("SSH: an incomplete answer")
         coming = self._first_boots[node.name].awaits(said[1], said[0])
         return NotYet(coming) if coming else await self._try_ipv6(node)
 

@@ -25,7 +25,7 @@ async def before_reboot(job: Job, status: Status, *, timeout: float) -> None:
         except (NotYet, WrongHostKey) as error:
             raise ProviderError(
                 f"pre-reboot command {number} failed on {job.hostname}: {error}. Nothing was installed, and the node "
-                "stays cordoned: correct the command in `reprovision.preRebootCommands`, or what hinders it"
+                "stays cordoned: correct the command in `reprovision.preRebootCommands`, or the cause of its failure"
             ) from None
 
 
@@ -44,7 +44,7 @@ async def boot_by_commands(job: Job, environment: dict[str, str], status: Status
             how = f"did not end within {timeout:g} s" if code is None else f"ended with {code}"
             said = (output.replace(password, "[secret]") if password else output).strip()[-_SHOWN:] or "nothing"
             raise RemoteError(
-                f"command {number} of `reprovision.pxeCommands` {how}, which was to boot machine {job.hostname} from "
+                f"command {number} of `reprovision.pxeCommands` {how}; it should boot machine {job.hostname} from "
                 f"the network; it said: {said}"
             )
 

@@ -34,9 +34,9 @@ async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status
         if job.disposable or (isinstance(seen, Installed) and not seen.joined):
             return  # no cluster has ever seen it
         raise ProviderError(
-            f"worker {job.hostname} is not taken away, because its node {job.node} cannot be drained: {error}. Bring "
-            "the cluster back; if it is gone for good, take its Installation from the state (pulumi state delete with "
-            "its URN)"
+            f"worker {job.hostname} is not removed, because its node {job.node} cannot be drained: {error}. Make the "
+            "cluster answer again; if it does not exist any more, remove the Installation from the state (pulumi "
+            "state delete with its URN)"
         ) from None
     if node is None:
         return
@@ -44,14 +44,15 @@ async def leave(job: Job, cluster: Cluster, installer: Installer, status: Status
         await status.live(f"cordoning {job.node}")
         await cluster.cordon(job.node, _LEAVING)
     except Refused as error:
-        await status.remark(f"{job.node} is not drained before it goes: {error}")
+        await status.remark(f"{job.node} is not drained before it is removed: {error}")
         return
     await drain(cluster, job, status)
     if is_ready(await cluster.node(job.node)) or await _is_off(installer):
         await NodeObject(cluster, job, status).remove_for_good()
         return
     await status.remark(
-        f"the Node object {job.node} stays, for it is not known whether its pods still run. Once its machine is off: "
+        f"the Node object {job.node} stays, because it is not known whether its pods still run. Once its machine is "
+        "off: "
         f"oc delete node {job.node}"
     )
 

@@ -22,11 +22,11 @@ _LONGEST_PAUSE = 5.0
 _TOO_MANY = 429
 """HTTP status: a disruption budget does not allow the eviction now."""
 _REMEDIES = {
-    WORKER: "loosen the budget or end the pod",
+    WORKER: "relax the disruption budget, or end the pod",
     # Their budgets protect the quorum of etcd.
     **dict.fromkeys(
         (CONTROL_PLANE, ARBITER),
-        "leave the budget as it is, and see to what ails the pods it counts, on the other nodes",
+        "leave the disruption budget as it is, and repair the pods that it counts on the other nodes",
     ),
 }
 
@@ -41,7 +41,7 @@ async def drain(cluster: Cluster, job: Job, status: Status) -> None:
     told = False
     while True:
         if not is_ready(await cluster.node(node)):
-            await status.remark(f"node {node} is not Ready: its pods are left to end with the machine")
+            await status.remark(f"node {node} is not Ready: its pods are not evicted, and end with the machine")
             return
         leaving = [pod for pod in await cluster.pods(node) if must_leave(pod)]
         if not leaving:
@@ -49,13 +49,13 @@ async def drain(cluster: Cluster, job: Job, status: Status) -> None:
         lonely = [_name(pod) for pod in leaving if not pod["metadata"].get("ownerReferences")]
         if lonely and not told:
             told = True
-            await status.remark(f"no controller makes these pods of {node} anew: {', '.join(lonely)}")
+            await status.remark(f"these pods of {node} have no controller that replaces them: {', '.join(lonely)}")
         kept = await _evict(cluster, leaving)
         text = "; ".join(f"{name}: {why}" for name, why in kept.items())
         if backoff.over:
             raise ProviderError(
                 f"node {node} could not be drained within {timeout:g} s: {text}. It stays cordoned; "
-                f"{_REMEDIES[job.role]}, or raise `reprovision.drainTimeout`: the same command goes on"
+                f"{_REMEDIES[job.role]}, or raise `reprovision.drainTimeout`, then run the same command again"
             )
         await status.live(f"draining {node}: {text}")
         await backoff.pause()

@@ -31,11 +31,12 @@ async def is_whole(job: Job, cluster: Cluster, status: Status, pace: Pace) -> No
     backoff = pace.looks(job.timeout_seconds)
     while text := await trouble(cluster, members=len(job.members)):
         too_long = ProviderError(
-            f"node {job.node} was installed and is Ready, but etcd is not whole after {job.timeout_seconds:g} s: "
-            f"{text}. No other control plane machine is taken down. Look at "
-            f"`oc logs --namespace={NAMESPACE} --container=etcd etcd-{job.node}`. Where it says that its data has "
-            f"been destroyed, its former member is still in etcd and has to be taken out:\n{by_hand(job)}\n"
-            "Then the same command goes on"
+            f"node {job.node} was installed and is Ready, but etcd does not have all its members after "
+            f"{job.timeout_seconds:g} s: "
+            f"{text}. No other control plane machine is installed. Look at "
+            f"`oc logs --namespace={NAMESPACE} --container=etcd etcd-{job.node}`. If it says that its data has been "
+            f"destroyed, its former member is still in etcd and has to be removed:\n{by_hand(job)}\n"
+            "Then run the same command again"
         )
         await backoff.wait_for(f"etcd ({text})", status.live, too_long)
 

@@ -60,25 +60,27 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
     Raises ProviderError when the time is up.
     """
     if await cluster.operator("etcd") is None:
-        await status.remark(f"this cluster has no etcd operator: no member of etcd is taken out for {job.node}")
+        await status.remark(f"this cluster has no etcd operator: no member of etcd is removed for {job.node}")
         return
     backoff = pace.looks(job.timeout_seconds)
     told = False
     while why := await take_out(job, cluster, status):
         if backoff.over:
             raise ProviderError(
-                f"machine {job.hostname} was installed again, but its etcd member could not be taken out within "
-                f"{job.timeout_seconds:g} s: {why}. The machine stays in its live system, and no other control "
-                f"plane machine is taken down. By hand:\n{await _by_hand(job, cluster)}\nThen the same command goes on"
+                f"machine {job.hostname} was installed again, but its etcd member could not be removed within "
+                f"{job.timeout_seconds:g} s: {why}. The machine stays in its live system, and no other control plane "
+                f"machine is installed. Remove the member by hand:\n{await _by_hand(job, cluster)}\nThen run the same "
+                "command "
+                "again"
             )
         # etcd itself does not answer for a while after a member was removed
         if not told and backoff.elapsed >= pace.cluster:
             told = True
             await status.remark(
-                f"the etcd member of {job.node} is not taken out yet: {why}. It is tried again. By hand:\n"
+                f"the etcd member of {job.node} is not removed yet: {why}. It is tried again. To remove it by hand:\n"
                 f"{await _by_hand(job, cluster)}"
             )
-        await status.live(f"waiting to take {job.node} out of etcd ({why}), {backoff.elapsed:.0f} s")
+        await status.live(f"waiting to remove {job.node} from etcd ({why}), {backoff.elapsed:.0f} s")
         await backoff.pause()
 
 
@@ -86,7 +88,7 @@ async def take_out(job: Job, cluster: Cluster, status: Status) -> str:
     """Try once to remove the machine's member from etcd. The cluster must have an etcd operator, and the machine's old
     system must not run. Returns why it is not removed yet; empty if it is."""
     try:
-        return "" if await _is_out(job, cluster, status) else "it was told to go"
+        return "" if await _is_out(job, cluster, status) else "its removal was requested"
     except _Unexpected as error:
         return str(error)
     except RemoteError as error:
@@ -120,7 +122,7 @@ async def _is_out(job: Job, cluster: Cluster, status: Status) -> bool:
         await _etcdctl(job, cluster, "endpoint", "health", "--cluster", "-w", "json", fine=(1,))
     )
     refuse_unsafe(members, member, healthy, job)
-    await status.remark(f"taking {job.node} out of etcd: member {member.id}")
+    await status.remark(f"removing {job.node} from etcd: member {member.id}")
     await _etcdctl(job, cluster, "member", "remove", member.id)
     return False
 
@@ -135,7 +137,7 @@ def stale(members: Sequence[Member], job: Job) -> Member | None:
         each.name not in ("", job.node) or not each.hosts & set(job.all_addresses) for each in ours
     ):
         found = "; ".join(f"{each.id} {each.name or '(not started)'} {', '.join(sorted(each.hosts))}" for each in ours)
-        raise _Unexpected(f"which member {job.node} at {', '.join(job.all_addresses)} was is not clear: {found}")
+        raise _Unexpected(f"it is not clear which member {job.node} at {', '.join(job.all_addresses)} was: {found}")
     if others != expected:
         raise _Unexpected(
             f"besides it etcd has {', '.join(sorted(name or '(not started)' for name in others)) or 'none'}, and this "
@@ -148,7 +150,7 @@ def refuse_unsafe(members: Sequence[Member], member: Member, healthy: frozenset[
     """Raise _Unexpected if the member is alive, or if etcd would lose its quorum without it."""
     if healthy & set(member.clients):
         raise _Unexpected(
-            f"member {member.id} answers, though {job.node} runs no etcd: find out what answers there first"
+            f"member {member.id} answers, although {job.node} runs no etcd: first find out what answers there"
         )
     others = [each for each in members if each != member]
     ailing = [each.name for each in others if not healthy & set(each.clients)]
@@ -184,7 +186,7 @@ def healthy_endpoints(output: str) -> frozenset[str]:
         found: Sequence[Mapping[str, Any]] = json.loads(output)
         return frozenset(str(each["endpoint"]).rstrip("/") for each in found if each["health"] is True)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise RemoteError(f"etcdctl's word on health cannot be read: {output[:200]!r}") from None
+        raise RemoteError(f"etcdctl's answer on health cannot be read: {output[:200]!r}") from None
 
 
 async def _etcdctl(job: Job, cluster: Cluster, *words: str, fine: tuple[int, ...] = ()) -> str:

@@ -131,8 +131,8 @@ class Installer:
             return
         raise ProviderError(
             f"machine {job.hostname} ({job.machine_id}, {self._remote.where}) is left as it is: at {job.address} SSH "
-            f"answers with host key {await machine.host_key(job)}, which is none of its own. Correct the address, or "
-            "the BMC, if that is another machine. If it is this one, and all that is on it may go, set `consent: wipe` "
+            f"answers with host key {await machine.host_key(job)}, which is not its key. If that is another machine, "
+            "correct the address or the BMC. If it is this one, and all its data may be deleted, set `consent: wipe` "
             "for this server"
         )
 
@@ -165,8 +165,8 @@ class Installer:
             else:
                 losses.append(f"{via}: {end.why}")
             if len(losses) > _AGAIN:
-                raise self._gave_up(f"fell out of its installer {len(losses)} times ({'; '.join(losses)})")
-            await self._status.remark(f"{self._job.hostname}: {via}: {end.why}; it is sent into its installer again")
+                raise self._gave_up(f"left its installer {len(losses)} times ({'; '.join(losses)})")
+            await self._status.remark(f"{self._job.hostname}: {via}: {end.why}; it is booted into its installer again")
             seen, inside = end.seen, False
 
     def _is_ours(self, seen: Seen, *, again: bool) -> bool:
@@ -183,9 +183,9 @@ class Installer:
         job = self._job
         if missing := await missing_files(self._context, job):
             raise ProviderError(
-                f"machine {job.hostname} cannot be installed: {', '.join(missing)} of its installer "
-                "is not on the artifact host any more, as if it had been installed. If it is starting just now, run "
-                "the same command again once it has; else have it installed anew as a whole: raise its `installation` "
+                f"machine {job.hostname} cannot be installed: {', '.join(missing)} of its installer is no longer on "
+                "the artifact host, as after an installation. If it is just starting, run the same command again once "
+                "it has started; otherwise have it installed anew: raise its `installation` "
                 "in metal-ipi:platform.servers, or have the files uploaded again (pulumi up --replace with the URN of "
                 "the Artifacts that end in `-installers` and in `-initrds`)"
             )
@@ -193,7 +193,7 @@ class Installer:
         running = None if isinstance(seen, Silent) else seen
         if running is not None and "kexec" not in self._unusable:
             node = job.installed if isinstance(running, Installed) else job.installing
-            await self._status.live(f"sending {job.hostname} into its installer by kexec")
+            await self._status.live(f"booting {job.hostname} into its installer by kexec")
             try:
                 await machine.kexec(job, node, self._context.settings.need_artifacts().ca_bundle)
             except (NotYet, WrongHostKey) as error:
@@ -202,7 +202,7 @@ class Installer:
                 return "kexec", running.boot_id
         before = running.boot_id if running else ""
         if self._remote.via not in self._unusable:
-            await self._status.live(f"sending {job.hostname} into its installer by {self._remote.via}")
+            await self._status.live(f"booting {job.hostname} into its installer by {self._remote.via}")
             try:
                 await self._remote.enter()
             except RemoteError as error:
@@ -218,11 +218,11 @@ class Installer:
             else:
                 return "pxe-commands", before
         told = "; ".join(f"{way}: {why}" for way, why in self._unusable.items())
-        raise self._gave_up(f"could not be brought into its installer ({told})")
+        raise self._gave_up(f"could not be booted into its installer ({told})")
 
     async def _not_this_way(self, way: str, why: str) -> None:
         self._unusable[way] = why
-        await self._status.remark(f"{self._job.hostname} could not be sent into its installer by {way}: {why}")
+        await self._status.remark(f"{self._job.hostname} could not be booted into its installer by {way}: {why}")
 
     async def _follow(self, before: str, via: str, deadline: float) -> Outcome | _Lost:
         """Watch until the machine is installed, or is not in its installer. Raises ProviderError if the installation
@@ -237,11 +237,11 @@ class Installer:
                 pauses = pace.looks(deadline - now)
             left = isinstance(seen, Silent) or seen.boot_id != before
             if not left and now - begun >= pace.leave:
-                return _Lost(why="the system that ran there did not end", entry_failed=True, seen=seen)
+                return _Lost(why="the previous system did not end", entry_failed=True, seen=seen)
             if isinstance(seen, Installing) and left:
                 if seen.generation not in ("", job.generation):
                     return _Lost(
-                        why=f"the live system of generation {seen.generation} came up", entry_failed=True, seen=seen
+                        why=f"the live system of generation {seen.generation} booted", entry_failed=True, seen=seen
                     )
                 if seen.state == "held":
                     await self._be_checked(seen)
@@ -257,7 +257,7 @@ class Installer:
             elif isinstance(seen, Installed) and left:
                 if seen.generation == job.generation:
                     return Outcome(device="", via=via, seen=seen)
-                why = "its installer ended before it was done" if lived else "it came up from its disk instead"
+                why = "its installer ended before it was done" if lived else "it booted from its disk instead"
                 return _Lost(why=why, entry_failed=not lived, seen=seen)
             elif isinstance(seen, Silent):
                 quiet = now - sign
@@ -295,7 +295,7 @@ class Installer:
         except RemoteError as error:
             # Its script is withdrawn: even if the network comes first in its boot order, its firmware goes on to the
             # disk.
-            await self._status.remark(f"{error}; {job.hostname} is restarted all the same")
+            await self._status.remark(f"{error}; {job.hostname} is restarted nevertheless")
         if not isinstance(seen, Installing):
             return
         await self._status.live(f"restarting {job.hostname} from its disk")
@@ -337,7 +337,7 @@ class Installer:
             return False
 
     def _gave_up(self, what: str, remedy: str = "") -> ProviderError:
-        return ProviderError(f"{self.named} {what}. {remedy or self._remote.remedy}. The same command goes on")
+        return ProviderError(f"{self.named} {what}. {remedy or self._remote.remedy}. Then run the same command again")
 
     def _failure(self, seen: Installing) -> ProviderError:
         remedy = f". {seen.remedy}" if seen.remedy else ""

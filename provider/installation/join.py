@@ -29,9 +29,9 @@ async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: P
                 return seen
             text = coming
         too_long = ProviderError(
-            f"{installer.named} was installed, but did not come up from its disk within "
-            f"{job.timeout_seconds:g} s (last seen: {text}): look at its console, whether its boot order has that "
-            "disk, and at `journalctl -u machine-config-daemon-firstboot`. The same command goes on"
+            f"{installer.named} was installed, but did not boot from its disk within "
+            f"{job.timeout_seconds:g} s (last seen: {text}): look at its console, at its boot order, which must "
+            "contain that disk, and at `journalctl -u machine-config-daemon-firstboot`. Then run the same command again"
         )
         await backoff.wait_for(f"{job.hostname} from its disk ({text})", status.live, too_long)
 
@@ -56,8 +56,8 @@ async def check(job: Job, installer: Installer, status: Status, pace: Pace) -> N
             await backoff.pause()
             if backoff.over or await installer.watch() == before:
                 raise ProviderError(
-                    f"node {job.node} was installed, but its check failed: {error}. It stays as it is, and the roll "
-                    "ends here: correct what the check names, then the same command goes on"
+                    f"node {job.node} was installed, but its check failed: {error}. It stays as it is, and no further "
+                    "node is installed: correct what the check names, then run the same command again"
                 ) from None
         except (NotYet, WrongHostKey) as error:
             if backoff.over:
@@ -86,10 +86,10 @@ async def is_ready(job: Job, node: NodeObject, installer: Installer, status: Sta
         if seen.passed:
             if registered:
                 return
-            text = f"{job.node} (its kubelet has not told of itself since it was started)"
+            text = f"{job.node} (its kubelet has not reported since it was started)"
         too_long = ProviderError(
             f"node {job.node} was installed, but is not Ready after {job.timeout_seconds:g} s: {text}. Look at the "
-            "journal of its kubelet; the same command waits on"
+            "journal of its kubelet; then run the same command again, which continues to wait"
         )
         await backoff.wait_for(text, status.live, too_long)
 

@@ -85,7 +85,7 @@ async def look(job: Job) -> Seen:
                 return await ask(job)
     except NotYet as error:
         return Silent(why=str(error))
-    return Silent(why="SSH answers with a host key that is none of the machine's", stranger=True)
+    return Silent(why="SSH answers with a host key that is not the machine's", stranger=True)
 
 
 async def _ask_live(job: Job) -> Seen:
@@ -103,13 +103,13 @@ async def _read(job: Job, node: GateNode, document: str, question: str) -> tuple
     command = f"cat {_BOOT_ID}; echo $({question}); cat {document} 2>/dev/null || true"
     lines = (await run(node, job.access(), command)).splitlines()
     if len(lines) < 2:
-        raise NotYet("SSH: half an answer")
+        raise NotYet("SSH: an incomplete answer")
     try:
         found = json.loads("\n".join(lines[2:]) or "{}")
     except ValueError:
-        raise NotYet(f"{document} is no JSON") from None
+        raise NotYet(f"{document} is not JSON") from None
     if not isinstance(found, dict):
-        raise NotYet(f"{document} is no JSON object")
+        raise NotYet(f"{document} is not a JSON object")
     return found, lines[0], lines[1]
 
 
@@ -120,9 +120,9 @@ async def _speechless(job: Job, seen: Installing) -> Installing:
         said = f"its journal ends with: {' | '.join(line.strip() for line in lines) or 'nothing'}"
     except (NotYet, WrongHostKey) as error:
         said = f"its journal cannot be read ({error})"
-    reason = f"{_SERVICE} failed in state `{seen.state}` and did not tell why; {said}"
+    reason = f"{_SERVICE} failed in state `{seen.state}` and reported no reason; {said}"
     remedy = (
-        f"Look at `journalctl -u {_SERVICE}` on the live system; when the cause is corrected, the same command goes on"
+        f"Look at `journalctl -u {_SERVICE}` on the live system; correct the cause, then run the same command again"
     )
     return replace(seen, state="failed", reason=reason, remedy=remedy)
 
@@ -225,4 +225,6 @@ def told(seen: Seen) -> str:
         return seen.why
     if isinstance(seen, Installing):
         return seen.step or f"its installer says {seen.state}"
-    return f"it runs generation {seen.generation}" if seen.generation else "it runs from disk, without a marker of ours"
+    if seen.generation:
+        return f"it runs generation {seen.generation}"
+    return "it runs from disk, and was not installed by this program"

@@ -27,8 +27,8 @@ _PEERS = 10
 _VERDICT = "/run/metal-ipi/verdict"
 _GO = "go"
 _REMEDY = (
-    "Correct it, or have it taken for a warning, with the reason, in metal-ipi:preflight.live.overrides; the same"
-    " command goes on"
+    "Correct it, or make it a warning, with the reason, in metal-ipi:preflight.live.overrides; then run the same "
+    "command again"
 )
 
 
@@ -165,9 +165,9 @@ class Meeting:
             text = await run(job.installing, job.access(), "sudo -n bash -s", script, timeout=_PROBE_SECONDS)
             told = facts.parse(text, ahead=now - (before + after) / 2, uncertain=(after - before) / 2)
             if told.peers is not None and (missing := {jobs[name].address for name in others} - told.peers.keys()):
-                return f"it does not tell of the way to {', '.join(sorted(missing))}"
+                return f"it does not report the connection to {', '.join(sorted(missing))}"
         except (CommandFailed, ValueError) as error:
-            return f"it does not tell what it is asked: {error}"
+            return f"it does not report what was requested: {error}"
         except (NotYet, WrongHostKey) as error:
             return error
         return told

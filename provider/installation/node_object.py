@@ -65,7 +65,8 @@ class NodeObject:
         await self._cluster.write_config_map(
             self._record_name,
             {
-                "purpose": f"what people put on node {self._job.node}, while metal-ipi installs its machine again",
+                "purpose": f"labels, annotations and taints of node {self._job.node}, while metal-ipi installs its "
+                "machine again",
                 "record": json.dumps(asdict(record), sort_keys=True),
             },
         )
@@ -84,8 +85,8 @@ class NodeObject:
                 continue
             too_long = ProviderError(
                 f"node {self._job.node} is not gone after {timeout:g} s: finalizers "
-                f"{', '.join(metadata.get('finalizers') or [])} hold it. See to what put them there; the same "
-                "command goes on"
+                f"{', '.join(metadata.get('finalizers') or [])} keep it. Look at the programs that set them; then run "
+                "the same command again"
             )
             await backoff.wait_for(f"the Node object {self._job.node} to go", self._status.live, too_long)
 
@@ -119,7 +120,8 @@ class NodeObject:
             await self._restore(record, node)
         else:
             await self._status.remark(
-                f"what was kept of node {self._job.node} is not put back: it was of another machine, {record.machine}"
+                f"the saved labels of node {self._job.node} are not restored: they are those of another machine, "
+                f"{record.machine}"
             )
         await self._cluster.delete_config_map(self._record_name)
         self._nothing_kept = True
@@ -133,11 +135,11 @@ class NodeObject:
             if patch is None:
                 return found
             if await self._cluster.patch_node(found, patch) and (told := _told(patch)):
-                await self._status.remark(f"node {self._job.node} has again what people put on it: {told}")
+                await self._status.remark(f"node {self._job.node} has its former labels again: {told}")
             found = await self._cluster.node(self._job.node)
         raise ProviderError(
-            f"node {self._job.node} was removed by somebody while it was given back what people had put on it; that is "
-            f"kept in ConfigMap kube-system/{self._record_name}. The same command goes on"
+            f"node {self._job.node} was removed by another program while its labels were restored; they are saved in "
+            f"ConfigMap kube-system/{self._record_name}. Then run the same command again"
         )
 
     async def _record(self) -> _Record | None:
@@ -150,8 +152,9 @@ class NodeObject:
             return _Record(machine=kept["machine"], uid=kept["uid"], marks=Marks(**kept["marks"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ProviderError(
-                f"ConfigMap kube-system/{self._record_name} cannot be read ({error!r}): it keeps what people put on "
-                f"node {self._job.node}. Put that back by hand and delete the ConfigMap; the same command goes on"
+                f"ConfigMap kube-system/{self._record_name} cannot be read ({error!r}): it contains the labels, "
+                f"annotations and taints of node {self._job.node}. Restore them by hand and delete the ConfigMap; "
+                "then run the same command again"
             ) from None
 
 

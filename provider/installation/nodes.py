@@ -152,7 +152,7 @@ class Cluster:
                 return answer
             if (400 <= answer.status < 500 and answer.status != 429) or answer.status == 501:
                 said = answer.body.get("message") or answer.problem
-                raise Refused(f"the cluster at {self._url} does not let us {what}: {said}")
+                raise Refused(f"the cluster at {self._url} refuses to {what}: {said}")
             if backoff.over:
                 raise Unreachable(f"the cluster at {self._url} cannot be asked to {what}: {answer.problem}")
             await backoff.pause()

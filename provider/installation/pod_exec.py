@@ -71,7 +71,7 @@ def _code(said: bytes, pod: str) -> int:
         causes: Sequence[Mapping[str, Any]] = (status.get("details") or {}).get("causes") or ()
         codes = [int(cause["message"]) for cause in causes if cause.get("reason") == "ExitCode"]
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise RemoteError(f"pod {pod} does not tell how the command ended: {said[:200]!r}") from None
+        raise RemoteError(f"pod {pod} does not report how the command ended: {said[:200]!r}") from None
     if not codes:
         raise RemoteError(f"pod {pod}: {status.get('message') or 'the command could not be run'}")
     return codes[0]

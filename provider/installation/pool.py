@@ -44,7 +44,7 @@ class Pools:
         if pool is None:
             raise InvalidInputs(
                 f"what installation {values.get('hostname')} has in common with others of {values.get('pool')} is not "
-                "known in this update: have its InstallationPool be part of it (leave --target out, or add its URN)"
+                "known in this update: include its InstallationPool (remove --target, or add its URN)"
             )
         return whole(values, pool)
 

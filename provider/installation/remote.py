@@ -115,12 +115,12 @@ class _Redfish(_Server):
     def remedy(self) -> str:
         if self._bmc.boot_method == LIVE_ISO:
             return (
-                "Does its BMC reach artifacts.bootBaseUrl, and does it boot the disc that it attaches? Its console "
+                "Check that its BMC reaches artifacts.bootBaseUrl, and that it boots the attached disc. Its console "
                 "shows where it stopped"
             )
         return (
-            "Is its one-time boot ignored? Try another `bootMethod`. Does it get the URL of boot/boot.ipxe, by DHCP or "
-            "as `bootUrl`? Its console shows where it stopped"
+            "If its one-time boot is ignored, try another `bootMethod`. Check that it gets the URL of boot/boot.ipxe, "
+            "by DHCP or as `bootUrl`. Its console shows where it stopped"
         )
 
     async def prepare(self) -> None:
@@ -170,12 +170,12 @@ class _Ironic(_Server):
     def remedy(self) -> str:
         if self._by_network:
             return (
-                "Does DHCP in its network name Ironic's boot.ipxe, or boot/boot.ipxe of artifacts.bootBaseUrl, and "
-                "does it reach both? Its console shows where it stopped"
+                "Check that DHCP in its network names Ironic's boot.ipxe, or boot/boot.ipxe of artifacts.bootBaseUrl, "
+                "and that it reaches both. Its console shows where it stopped"
             )
         return (
-            "Does its BMC, or Ironic's conductor, reach artifacts.bootBaseUrl, and does it boot the disc that is "
-            "attached? Its console shows where it stopped"
+            "Check that its BMC, or Ironic's conductor, reaches artifacts.bootBaseUrl, and that it boots the attached "
+            "disc. Its console shows where it stopped"
         )
 
     async def prepare(self) -> None:
@@ -206,7 +206,7 @@ class _EquinixMetal(Remote):
 
     @property
     def remedy(self) -> str:
-        return "Does its iPXE reach the artifact host? Its console (SOS, Serial over SSH) shows where it stopped"
+        return "Check that its iPXE reaches the artifact host. Its console (SOS, Serial over SSH) shows where it stops"
 
     async def prepare(self) -> None:
         job, url = self._job, self._job.ipxe_script_url

@@ -21,9 +21,10 @@ from metal_ipi.provider.installation.roll import Roll, Turn
 from metal_ipi.provider.resource import Context
 
 _REMEDIES = {
-    WORKER: "Bring them back, or raise `reprovision.maxUnavailable`",
+    WORKER: "Repair them, or raise `reprovision.maxUnavailable`",
     **dict.fromkeys(
-        (CONTROL_PLANE, ARBITER), "Bring them back: of the control plane never more is taken than etcd can spare"
+        (CONTROL_PLANE, ARBITER),
+        "Repair them: of the control plane only as many are installed at once as etcd can spare",
     ),
 }
 
@@ -37,15 +38,15 @@ def refuse_unconsented(job: Job) -> None:
     if count - 1 < count // 2 + 1:
         whose = "it is the only member, and" if count == 1 else f"of {count} members"
         raise InvalidInputs(
-            f"control plane machine {job.hostname} cannot be installed again: {whose} no quorum would remain. Make the "
-            "cluster anew, or take the change back that it comes from (its Ignition, its kernel arguments, its "
+            f"control plane machine {job.hostname} cannot be installed again: {whose} no quorum would remain. Install "
+            "the cluster again, or undo the change that causes it (its Ignition, its kernel arguments, its "
             "consoles, its release or its disk)"
         )
     if not job.consent:
         raise InvalidInputs(
-            f"control plane machine {job.hostname} would be installed again, which is done with consent only: name it "
+            f"control plane machine {job.hostname} would be installed again, which needs your consent: name it "
             "in `metal-ipi:reprovision.consent`, leave it as it is (`metal-ipi:reprovision.controlPlane: keep`), or "
-            "take the change back that it comes from (its Ignition, its kernel arguments, consoles, release or disk)"
+            "undo the change that causes it (its Ignition, its kernel arguments, consoles, release or disk)"
         )
 
 
@@ -71,7 +72,7 @@ class Reprovisioning:
             self._need_no_cluster(seen, f"{error}")
             cluster = node = None
         if cluster is None:
-            self._need_no_cluster(seen, "it is not told how to reach the cluster: set `credentials`")
+            self._need_no_cluster(seen, "it has no access to the cluster: set `credentials`")
             return await self._alone(seen)
         cordoned, ready = CORDONED in _annotations(node), is_ready(node)
         # A control plane machine that is only cordoned, or only not Ready, may still run what the others need.
@@ -128,7 +129,7 @@ class Reprovisioning:
         job = self._job
         if isinstance(seen, Installed):
             return await node.remove_former()
-        await self._status.live(f"removing what the cluster has of {job.node} as it was")
+        await self._status.live(f"removing the cluster's objects of the former {job.node}")
         if job.has_etcd:
             await etcd_member.remove_member(job, cluster, self._status, self._pace)
         await node.remove()
@@ -139,7 +140,7 @@ class Reprovisioning:
     async def _restart(self) -> None:
         """Restart the machine: a kubelet creates its Node object only once, when it starts."""
         job = self._job
-        await self._status.remark(f"{job.hostname} came up as its former node: it is restarted, as a new one")
+        await self._status.remark(f"{job.hostname} booted as its former node: it is restarted, to join as a new one")
         try:
             await machine.reboot(job, job.installed)
         except (NotYet, WrongHostKey):
@@ -173,8 +174,8 @@ class Reprovisioning:
         if away := await self._away(cluster):
             text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
             raise ProviderError(
-                f"{self._job.node} is not taken down: while it was drained, of its pool these went away: {text}. It "
-                "stays cordoned. Bring them back: the same command goes on"
+                f"{self._job.node} is not installed: while it was drained, these nodes of its pool became "
+                f"unavailable: {text}. It stays cordoned. Repair them, then run the same command again"
             )
 
     def _is_done(self, seen: Seen) -> bool:
@@ -186,7 +187,7 @@ class Reprovisioning:
             return
         raise ProviderError(
             f"machine {self._job.hostname} is not installed again, because its node {self._job.node} cannot be "
-            f"drained: {why}. If its cluster never was, make its Installation anew: pulumi up --replace with its URN"
+            f"drained: {why}. If there never was a cluster, replace the Installation: pulumi up --replace with its URN"
         )
 
 

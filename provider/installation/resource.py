@@ -202,9 +202,9 @@ class Installation(ResourceType):
                 return False
             raise ProviderError(
                 f"control plane machine {job.hostname} is not installed again: it was installed before and does not "
-                f"answer ({seen.why}), and whether the cluster can spare it is not known: {error}. Bring the machine "
-                "or the cluster back; if its cluster never was, make its Installation anew: pulumi up --replace with "
-                "its URN"
+                f"answer ({seen.why}), and it is not known whether the cluster can spare it: {error}. Make the "
+                "machine or the cluster answer again; if there never was a cluster, replace the Installation: pulumi "
+                "up --replace with its URN"
             ) from None
 
     async def _was_taken_down(self, context: Context, job: Job, cluster: Cluster) -> bool:

@@ -85,7 +85,8 @@ class Roll:
         while True:
             if self._failed is not None:
                 raise ProviderError(
-                    f"{node} is not begun with, because {self._failed} failed: see there; the same command goes on"
+                    f"{node} is not installed, because {self._failed} failed: see its error; then run the same "
+                    "command again"
                 )
             if len(self._away) >= at_once or min(self._waiting.values()) != turn.place:
                 changed = self._changed
@@ -102,8 +103,8 @@ class Roll:
             text = "; ".join(f"{name} ({why})" for name, why in sorted(away.items()))
             if down and backoff.clock.now() - hindered_since >= turn.timeout:
                 raise ProviderError(
-                    f"{node} is not taken down: of its pool these are away already: {text}; and only {at_once} may be "
-                    f"at once. {turn.remedy}"
+                    f"{node} is not installed: these nodes of its pool are unavailable already: {text}; and only "
+                    f"{at_once} may be at once. {turn.remedy}"
                 )
-            await turn.tell(f"waiting with {node}: away already: {text}")
+            await turn.tell(f"{node} waits: unavailable already: {text}")
             await backoff.clock.sleep(self._look)

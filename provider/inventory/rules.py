@@ -2,7 +2,7 @@
 
 Limits from others: `provider.sizes`. The assisted installer also requires a TPM of version 2.0 if a TPM encrypts the
 disk (openshift/assisted-service, internal/host/validator.go, diskEncryptionRequirementsSatisfied). That all machines
-have one architecture is a limit of this project. A value that is not reported is no error; it is a warning if the
+have one architecture is a limit of this project. A value that is not reported is not an error; it is a warning if the
 installation depends on it.
 
 Only a certain mistake is an error. What may be right is a warning: a link of a card that has no power yet, or a power
@@ -73,7 +73,7 @@ def _architecture(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
     told = host.told.architecture
     if told is not None and told != host.architecture:
         what = f"its processors are {told}, and boot.architecture is {host.architecture}"
-        yield error(what, "take another server, or set boot.architecture; all machines have the same")
+        yield error(what, "use another server, or set boot.architecture; all machines must have the same architecture")
 
 
 def _disks(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _disks(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         yield error(f"no disk meets the rules for the disk to install to ({wanted}): {known}", remedy)
     elif len(choice.certain) > 1 and not choice.possible:
         names = ", ".join(disk.name for disk in choice.certain)
-        what = f"several disks meet the rules for the disk to install to ({wanted}), and one must be left: {names}"
+        what = f"several disks meet the rules for the disk to install to ({wanted}), but only one may: {names}"
         yield warning(what, f"{remedy}, unless its operating system does not see all of them")
     elif all(disk.size_bytes is not None and disk.size_bytes < host.least.disk_gb * 10**9 for disk in choice.all):
         asked = f"the {host.least.disk_gb} GB that {host.least.asked_by} asks for"
@@ -116,7 +116,7 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
     mine = host.told
     same = [each.name for each in others if _uuid(mine) and _uuid(each.told) == _uuid(mine)]
     if same:
-        yield error(f"it is the same server as {', '.join(same)}: both BMCs tell the UUID {mine.uuid}", remedy)
+        yield error(f"it is the same server as {', '.join(same)}: both BMCs report the UUID {mine.uuid}", remedy)
     others = [each for each in others if each.name not in same]
     alike = [each for each in others if _serial(mine) and _serial(each.told) == _serial(mine)]
     # With different UUIDs they are two servers: servers in one chassis may report the chassis's serial number.
@@ -128,7 +128,9 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
         taken = sorted({card.mac for card in other.told.cards or ()} & {mac.lower() for mac in host.macs})
         if taken:
             what = f"the server of {other.name} has its MAC address {', '.join(taken)}"
-            yield error(what, "exchange the BMCs' addresses or the MAC addresses: one of them is another machine's")
+            yield error(
+                what, "exchange the BMCs' addresses or the MAC addresses: one of them belongs to another machine"
+            )
 
 
 def _uuid(told: Hardware) -> str | None:
@@ -152,21 +154,21 @@ def _firmware(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         yield error(what, "correct bootMode")
     mode = host.boot_mode or told.boot_mode
     if method == "uefi-http" and mode == "bios":
-        yield error("its firmware boots as BIOS does, and bootMethod uefi-http needs UEFI", "set bootMode: uefi")
+        yield error("its firmware boots in BIOS mode, and bootMethod uefi-http needs UEFI", "set bootMode: uefi")
     if host.architecture == "aarch64" and mode == "bios":
-        yield error("its firmware boots as BIOS does, and machines of aarch64 boot by UEFI only", "set bootMode: uefi")
+        yield error("its firmware boots in BIOS mode, and machines of aarch64 boot by UEFI only", "set bootMode: uefi")
     if told.override is not None:
-        what = f"somebody has it boot {told.override} at every start"
-        yield warning(what, "nothing, unless that is wanted: it is withdrawn when the server is to boot from its disk")
+        what = f"it is set to boot {told.override} at every start"
+        yield warning(what, "nothing; `up` removes this setting when the server boots from its disk")
 
 
 def _tpm(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
     told = host.told.tpm
     if not host.tpm2 or told == "2.0":
         return
-    needs = "machineConfig.diskEncryption.tpm2 needs one of version 2.0"
+    needs = "machineConfig.diskEncryption.tpm2 needs a TPM of version 2.0"
     if told is None:
-        yield warning(f"whether it has a TPM, the BMC does not tell: {needs}", "look at its firmware's settings")
+        yield warning(f"the BMC does not report whether it has a TPM: {needs}", "look at its firmware's settings")
         return
     has = {"none": "it has no TPM", "off": "its TPM is switched off", "1.2": "its TPM is of version 1.2"}[told]
     yield error(f"{has}, and {needs}", "switch a TPM 2.0 on in its firmware's settings, or put one in")
@@ -190,7 +192,7 @@ def _clock(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
     ahead = host.told.clock[0] - host.told.clock[1]
     if abs(ahead) > _CLOCK:
         what = f"its BMC's clock is {apart(ahead)} of ours"
-        yield warning(what, "set the BMC's time servers: it judges certificates and dates its log by that clock")
+        yield warning(what, "set the BMC's time servers: it uses this clock to verify certificates and for its log")
 
 
 def apart(ahead: timedelta) -> str:
@@ -209,7 +211,7 @@ def _media(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         yield error(what, "look at the BMC's licence, or set another bootMethod")
     elif all(drive.disc for drive in drives):
         discs = ", ".join(str(drive.disc) for drive in drives)
-        yield warning(f"its virtual drives are in use, and one will be emptied: {discs}", "see whose disc that is")
+        yield warning(f"its virtual drives are in use, and one will be emptied: {discs}", "check whose disc that is")
 
 
 _RULES: dict[str, Callable[[Host, Sequence[Host]], Iterator[Finding]]] = {

@@ -81,7 +81,7 @@ async def _delete(client: MetalClient, target: Target, patience: float) -> None:
         else:
             if target.kind not in _LINGERING or await _is_gone(client, target, path):
                 return
-            why = "it was deleted, and is still there"
+            why = "it was deleted, but still exists"
         if backoff.over:
             raise RemoteError(f"{client.where} does not delete it for {patience:g} s: {why}")
         await backoff.pause()

@@ -65,7 +65,7 @@ def found(cluster: Cluster, machines: list[Asked], overrides: Mapping[str, str])
     """Findings by host name. An error whose check is overridden becomes a warning with the reason."""
     all_of = {machine.name: list(_of(cluster, machine, machines)) for machine in machines}
     for name, why in cluster.missing.items():
-        all_of[name] = [replace(error(why, "see why; the others are not installed without it"), check="hosts")]
+        all_of[name] = [replace(error(why, "see its error; the others are not installed without it"), check="hosts")]
     return {name: overridden(findings, overrides) for name, findings in all_of.items()}
 
 
@@ -90,10 +90,10 @@ def _memory(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Findin
     has = machine.facts.memory_mib
     needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
     if has is None:
-        yield warning("it does not tell how much memory it has", "look at it yourself")
+        yield warning("it does not report its memory", "check it yourself")
     elif has < needs.memory_mib * _KEPT_BY_FIRMWARE:
         what = f"it has {has / GIB:.1f} GiB of memory, and needs {needs.memory_mib / GIB:g} GiB, {needs.memory_source}"
-        yield error(what, "take another server, or put in memory")
+        yield error(what, "use another server, or add memory")
 
 
 def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def _processors(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Fi
     needs = sizes.least(machine.role, cluster.release, live=False, alone=cluster.alone)
     if has is not None and has < needs.cpus:
         what = f"it has {has} CPUs, and {needs.asked_by} asks for {needs.cpus}"
-        yield warning(what, "expect it to be slow, or take another machine")
+        yield warning(what, "expect it to be slow, or use another machine")
 
 
 def _disk_size(cluster: Cluster, machine: Asked, _: list[Asked]) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _disk_latency(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Findi
             f"of {len(disk.latencies)} writes to {disk.path}, 99 of 100 took up to {disk.slowest:.1f} ms until the disk"
             f" had them, and etcd asks for {_ETCD_MS:g} ms"
         )
-        yield error(what, "take a faster disk, such as an SSD with protection against power loss")
+        yield error(what, "use a faster disk, such as an SSD with protection against power loss")
 
 
 def _clock(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
@@ -134,7 +134,7 @@ def _clock(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Findin
     if abs(far) - mine.uncertain - max(each.facts.uncertain for each in machines) > _SKEW_SECONDS:
         yield error(f"its clock is {_apart(far)} of the other machines'", remedy)
     elif mine.clock is None:
-        yield warning("it does not tell whether its clock is synchronised: it has no chrony", remedy)
+        yield warning("it does not report whether its clock is synchronised: it has no chrony", remedy)
     elif not mine.clock.synchronised:
         yield warning("its clock is not synchronised with any server", remedy)
 
@@ -154,7 +154,7 @@ def _names(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding]:
             yield error(f"{name} does not resolve there", "correct its name servers, or the record")
     wrong = [name for name in machine.facts.reverse if name.rstrip(".") != machine.node]
     if wrong:
-        what = f"its address {machine.address} is called {', '.join(wrong)} by the DNS, not {machine.node}"
+        what = f"its address {machine.address} has the name {', '.join(wrong)} in the DNS, not {machine.node}"
         yield warning(what, "correct the PTR record")
 
 
@@ -162,7 +162,7 @@ def _host_names(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[F
     mine = machine.facts.hostname
     same = [each.name for each in machines if each is not machine and each.facts.hostname == mine]
     if same and mine not in _UNNAMED:
-        what = f"DHCP or the DNS calls it {mine}, and {', '.join(same)} too"
+        what = f"DHCP or the DNS gives the name {mine} to it, and to {', '.join(same)}"
         yield error(what, "give each machine a name of its own, or none")
 
 
@@ -170,7 +170,9 @@ def _registries(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Finding
     for place, status in machine.facts.registries.items():
         if status not in _GOOD:
             said = f"HTTP {status}" if status.isdecimal() else status
-            yield error(f"the registry {place} cannot be used from there: {said}", "open the way to it, or correct it")
+            yield error(
+                f"the registry {place} cannot be used from there: {said}", "allow the connection to it, or correct it"
+            )
 
 
 def _mtu(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
@@ -179,14 +181,14 @@ def _mtu(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]
         if not way.whole and way.lost < 100:
             broken[way.mtu].append(_called(address, machines))
     for mtu, names in broken.items():
-        what = f"packets of {mtu} bytes, which its MTU allows, do not get to {', '.join(names)} and back"
+        what = f"packets of {mtu} bytes, which its MTU allows, do not reach {', '.join(names)} and return"
         yield error(what, "set one MTU on all machines and switches between them")
 
 
 def _network(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
     peers, remedy = machine.facts.peers, "look at cables, switches and packet filters between them"
     if peers is None:
-        yield warning("it has no ping: the network between the machines is not looked at", "look at it yourself")
+        yield warning("it has no ping: the network between the machines was not checked", "check it yourself")
     for address, way in (peers or {}).items():
         to = _called(address, machines)
         if way.lost > _LOST_PERCENT[machine.role]:

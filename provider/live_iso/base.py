@@ -85,7 +85,7 @@ async def _fetch(settings: Settings, iso: LiveIso, out: IO[bytes], tell: Say) ->
                 out.write(part)
     except download.WrongHash as error:
         raise LiveIsoError(
-            f"{error}: have that server give the file of that release, or correct boot.streamUrl (boot.streamFile)"
+            f"{error}: put the file of that release on that server, or correct boot.streamUrl (boot.streamFile)"
         ) from None
     except RemoteError as error:
         raise RemoteError(f"CoreOS's live ISO cannot be fetched: {error}", passing=error.passing) from None

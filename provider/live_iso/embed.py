@@ -42,7 +42,7 @@ def patches(disc: Disc, arguments: Sequence[str], files: Mapping[str, bytes]) ->
     odd = [argument for argument in arguments if not re.fullmatch(PLAIN_ARGUMENT, argument)]
     if odd:
         raise LiveIsoError(
-            f"the kernel argument `{odd[0]}` cannot stand on a live ISO: its boot loaders would change it. Use "
+            f"the kernel argument `{odd[0]}` is not possible with a live ISO: its boot loaders would change it. Use "
             "letters, digits and _ . / : = , + @ % ~ - only, or another bootMethod"
         )
     info = _json(disc, _KARGS)
@@ -74,7 +74,7 @@ def _initramfs(disc: Disc, files: Mapping[str, bytes]) -> Patch:
     packed = initrd.pack(files)
     if len(packed) > room:
         raise LiveIsoError(
-            f"what the live system is told has {len(packed)} bytes, and the live ISO has room for {room}"
+            f"the configuration of the live system has {len(packed)} bytes, and the live ISO has room for {room}"
         )
     return Patch(offset=place.offset + begin, data=packed.ljust(room, b"\0"))
 
@@ -85,7 +85,7 @@ def _json(disc: Disc, path: str) -> dict[str, Any]:
     try:
         found = json.loads(disc.read(disc.find(path) or disc.need(f"{stem}.{end[:3]}")))
     except ValueError:
-        raise LiveIsoError(f"{path} of the ISO is no JSON: it is corrupt") from None
+        raise LiveIsoError(f"{path} of the ISO is not JSON: it is corrupt") from None
     if not isinstance(found, dict):
-        raise LiveIsoError(f"{path} of the ISO is no JSON object: it is corrupt")
+        raise LiveIsoError(f"{path} of the ISO is not a JSON object: it is corrupt")
     return found

@@ -64,7 +64,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
         if mode & 0o170000 == _FILE & 0o170000:
             files[path] = data[begin : begin + size]
         position = _aligned(begin + size)
-    raise LiveIsoError("the initramfs is no complete cpio archive of format newc")
+    raise LiveIsoError("the initramfs is not a complete cpio archive of format newc")
 
 
 def _member(number: int, path: str, mode: int, content: bytes) -> bytes:

@@ -60,7 +60,7 @@ class Disc:
         """The place of a file. Raises LiveIsoError if it does not exist."""
         found = self.find(path)
         if found is None:
-            raise LiveIsoError(f"the ISO has no {path}: it is none of CoreOS's, or one of before 2023")
+            raise LiveIsoError(f"the ISO has no {path}: it is not CoreOS's, or is older than 2023")
         return found
 
     def read(self, extent: Extent) -> bytes:
@@ -76,7 +76,7 @@ class Disc:
         while True:
             sector = self.read(Extent(offset=number * SECTOR, length=SECTOR))
             if sector[1:6] != b"CD001":
-                raise LiveIsoError("the file is no ISO 9660 image")
+                raise LiveIsoError("the file is not an ISO 9660 image")
             if sector[0] == _PRIMARY:
                 return _record(sector[_ROOT_RECORD:]).extent
             if sector[0] == _TERMINATOR:

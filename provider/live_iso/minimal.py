@@ -28,7 +28,7 @@ def unpack(whole: IO[bytes], out: IO[bytes]) -> str:
     disc = Disc(whole)
     data = _Reader(disc.read(disc.need(_DATA)))
     if data.take(len(_MAGIC)) != _MAGIC or data.number() != _VERSION:
-        raise LiveIsoError(f"{_DATA} of the ISO is of a format that is not known here")
+        raise LiveIsoError(f"{_DATA} of the ISO has a format that this program does not know")
     data.take(data.number())  # the program that wrote the file
     parts = [(data.number() * SECTOR, data.number() * SECTOR, data.number()) for _ in range(data.number())]
     wanted = data.take(hashlib.sha256().digest_size).hex()
@@ -50,7 +50,7 @@ def unpack(whole: IO[bytes], out: IO[bytes]) -> str:
             write(disc.read(Extent(offset=begin + offset, length=min(_PIECE, length - offset))))
     write(between[used:])
     if digest.hexdigest() != wanted:
-        raise LiveIsoError("the ISO does not give the minimal ISO that it promises: it is corrupt")
+        raise LiveIsoError("the minimal ISO cannot be made from this ISO: it is corrupt")
     return wanted
 
 

@@ -78,7 +78,7 @@ def is_url(settings: Settings, url: str) -> bool:
 
 
 async def remove(settings: Settings, mac: str) -> None:
-    """Delete a server's disc. A missing disc is no error."""
+    """Delete a server's disc. A missing disc is not an error."""
     artifacts = settings.need_artifacts()
     store, place = open_store(artifacts), directory(artifacts, mac)
     names = await persistently(lambda: store.names(place))

@@ -72,7 +72,7 @@ class BgpDriver(Protocol):
         ...
 
     async def close_bgp(self, machine_id: str) -> None:
-        """Withdraw at once everything that the machine announces. No session is no error."""
+        """Withdraw at once everything that the machine announces. No session is not an error."""
         ...
 
 
@@ -108,7 +108,7 @@ class MachineDriver(ABC, Generic[Spec]):
 
     @abstractmethod
     async def delete(self, machine_id: str) -> None:
-        """Request its deletion. A missing machine is no error."""
+        """Request its deletion. A missing machine is not an error."""
 
     async def events(self, machine_id: str) -> list[Event]:
         """Its events, newest first; empty if the platform has none."""

@@ -51,4 +51,4 @@ class MachineId:
             case [server, identity, word, mac, script] if server and identity and word == _LENT:
                 return cls(server=server, identity=identity, mac=mac, script=script)
             case _:
-                raise InvalidInputs(f"{text} is no id of a server: `<server>/<identity>`")
+                raise InvalidInputs(f"{text} is not an id of a server: `<server>/<identity>`")

@@ -71,7 +71,7 @@ async def _asked(client: httpx.AsyncClient, method: str, url: str, subject: Subj
 
 def _refuse(answer: httpx.Response, url: str) -> None:
     if answer.status_code >= 400:
-        raise RemoteError(f"{url} is answered with HTTP {answer.status_code}")
+        raise RemoteError(f"{url} answers HTTP {answer.status_code}")
 
 
 def _unreachable(url: str, error: Exception) -> RemoteError:

@@ -136,5 +136,7 @@ async def _one(check: Check, subject: Subject) -> list[Finding]:
     try:
         found = await check.check(subject)
     except ProviderError as failure:
-        found = [error(str(failure), "correct that, or see whether the service is well, and run this again")]
+        found = [
+            error(str(failure), "correct that, or see whether the service is well, and run the same command again")
+        ]
     return [replace(finding, check=finding.check or check.NAME) for finding in found]

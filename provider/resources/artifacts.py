@@ -44,7 +44,7 @@ class ArtifactsArgs(Inputs):
                 if not re.fullmatch(FILE_NAME, name):
                     yield (
                         (key, name),
-                        "is no plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot",
+                        "is not a plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot",
                     )
         if not isinstance(files, Mapping) or not isinstance(derived, Mapping) or not derived:
             return

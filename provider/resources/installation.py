@@ -37,7 +37,7 @@ from metal_ipi.provider.resources.live_system import LiveChecksArgs, OwnLiveSyst
 from metal_ipi.provider.values import has_unknown
 
 BEING_INSTALLED = "metal-ipi/being-installed"
-"""Label of nodes whose machines are being installed again or removed: it is no failure that they go away."""
+"""Label of nodes whose machines are being installed again or removed: it is not a failure that they go away."""
 
 
 class ArtifactsPlace(Inputs):

@@ -24,22 +24,22 @@ def not_through_hubs(settings: Settings) -> Found:
     namespace = settings.cluster_api.namespace or settings.cluster_name
     if _NOT_OURS.fullmatch(namespace):
         where = "clusterApi.namespace" if settings.cluster_api.namespace else "clusterName"
-        why = "a hub has a namespace of that name for itself, and the cluster's goes with the cluster"
-        yield where, namespace, why, "set clusterApi.namespace to one that only this cluster is to have"
+        why = "the hub itself uses a namespace of that name, and `down` deletes the cluster's namespace"
+        yield where, namespace, why, "set clusterApi.namespace to a namespace that only this cluster uses"
     kubeconfig = settings.cluster_api.hub.kubeconfig
     if kubeconfig is not None and kubeconfig.get_secret_value() != REHEARSAL:
         try:
             credentials(kubeconfig.get_secret_value())
         except AssetsError:
-            why = "it has no certificate, key and authority within itself, for its first cluster and user"
-            remedy = "give one that `kubectl config view --raw --flatten --minify` prints, with a client certificate"
+            why = "it does not contain certificate, key and authority of its first cluster and user"
+            remedy = "set it to the output of `kubectl config view --raw --flatten --minify`, with a client certificate"
             yield "clusterApi.hub.kubeconfig", "[secret]", why, remedy
     if not isinstance(settings.platform, ListedServers):
-        why = "it orders machines through plug-ins of Pulumi, which the Cluster API providers do not have"
+        why = "it orders machines through plug-ins of Pulumi, which the Cluster API providers do not use"
         yield "platform.type", settings.platform.type, why, f"list servers (redfish, ironic), or {_ITSELF}"
     if settings.arbiter.count:
-        why = "the Cluster API providers know control plane machines and workers only"
-        yield "arbiter.count", str(settings.arbiter.count), why, f"have 3 control plane machines, or {_ITSELF}"
+        why = "the Cluster API providers support only control plane machines and workers"
+        yield "arbiter.count", str(settings.arbiter.count), why, f"use 3 control plane machines, or {_ITSELF}"
     if not isinstance(settings.service_addresses, NoServiceAddresses):
         why = "the Cluster API providers do not install MetalLB"
         yield "serviceAddresses.type", settings.service_addresses.type, why, f"remove it, or {_ITSELF}"

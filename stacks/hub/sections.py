@@ -18,26 +18,30 @@ ImageReference = Annotated[
     str,
     matching(
         r"[a-z0-9][A-Za-z0-9._:/-]{0,250}(@sha256:[0-9a-f]{64})?",
-        "it is no reference of a container image",
+        "it is not a reference of a container image",
         "write it as registry/name:tag, or better registry/name@sha256:<digest>",
     ),
 ]
 Host = Annotated[
-    forms.Host, matching(r"[^:]+[^:.]", "it is no host name and no IPv4 address", "give one, e.g. 192.0.2.15")
+    forms.Host, matching(r"[^:]+[^:.]", "it is neither a host name nor an IPv4 address", "give one, e.g. 192.0.2.15")
 ]
-Size = Annotated[str, matching(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)", "it is no size", "write it as Kubernetes does, e.g. 20Gi")]
+Size = Annotated[
+    str, matching(r"[1-9][0-9]{0,6}(Mi|Gi|Ti)", "it is not a size", "write it as Kubernetes does, e.g. 20Gi")
+]
 NodePort = Annotated[int, Field(ge=30000, le=32767)]
 DownloadUrl = Annotated[
-    str, matching(r"https?://[^/\s\"'`\\<>]+/[^\s\"'`\\<>]*", "it is no http(s) URL", "give the URL of a file")
+    str, matching(r"https?://[^/\s\"'`\\<>]+/[^\s\"'`\\<>]*", "it is not an http(s) URL", "give the URL of a file")
 ]
 KernelWord = Annotated[
     str, matching(r"[A-Za-z0-9_.,:=/@+-]{1,256}", "it is not one kernel argument", "write one per item, no spaces")
 ]
 OptionName = Annotated[
-    str, matching(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", "it is no name of an option", "copy it from Ironic's documentation")
+    str,
+    matching(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", "it is not a name of an option", "copy it from Ironic's documentation"),
 ]
 OptionValue = Annotated[
-    str, matching(r"[^\x00-\x1f\x7f]{1,1024}", "it is no value of one line", "give printable characters, at most 1024")
+    str,
+    matching(r"[^\x00-\x1f\x7f]{1,1024}", "it is not a value of one line", "give printable characters, at most 1024"),
 ]
 
 
@@ -154,7 +158,7 @@ class Dhcp(Section):
             except ValueError:
                 right = False
             if not right:
-                raise wrong(f"'{each}' is no range", "write the first and the last address: 192.0.2.50-192.0.2.99")
+                raise wrong(f"'{each}' is not a range", "write the first and the last address: 192.0.2.50-192.0.2.99")
         return value
 
 
@@ -162,11 +166,11 @@ class CachedImage(Section):
     """A file that is fetched once, checked, and served from the cache."""
 
     name: Annotated[
-        str, matching(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", "it is no plain file name", "use letters, digits, . _ -")
+        str, matching(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", "it is not a plain file name", "use letters, digits, . _ -")
     ] = Field(description="the file's name in the cache")
     url: DownloadUrl = Field(description="the URL from which it is downloaded")
     sha256: Annotated[
-        str, matching(r"[0-9a-f]{64}", "it is no SHA-256", "give 64 hexadecimal digits, as sha256sum prints them")
+        str, matching(r"[0-9a-f]{64}", "it is not a SHA-256", "give 64 hexadecimal digits, as sha256sum prints them")
     ] = Field(description="its SHA-256")
 
 
@@ -201,7 +205,7 @@ class Ramdisk(Section):
     @classmethod
     def _public(cls, value: str | None) -> str | None:
         if value is not None and not is_public_key(value):
-            raise wrong("it is no SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'")
+            raise wrong("it is not an SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'")
         return value
 
 
@@ -219,7 +223,9 @@ class Operator(Section):
     """The ironic-standalone-operator, if the hub has it: it runs Ironic, in the network of the hub's nodes."""
 
     version: (
-        Annotated[str, matching(r"latest|[0-9]{1,3}\.[0-9]{1,3}", "it is no release", "write latest, or e.g. '34.0'")]
+        Annotated[
+            str, matching(r"latest|[0-9]{1,3}\.[0-9]{1,3}", "it is not a release", "write latest, or e.g. '34.0'")
+        ]
         | None
     ) = Field(default=None, description="the release of Ironic; not set: the operator's default")
     interface: Interface | None = Field(
@@ -238,7 +244,7 @@ class Operator(Section):
         try:
             return None if value is None else str(ipaddress.IPv4Network(value))
         except ValueError as error:
-            raise wrong(f"it is no IPv4 network: {error}", "write it as 192.0.2.0/24") from None
+            raise wrong(f"it is not an IPv4 network: {error}", "write it as 192.0.2.0/24") from None
 
 
 class Provisioning(Section):
@@ -262,7 +268,7 @@ class Provisioning(Section):
         default=1, ge=1, le=9, description="the number of conductors, which share the nodes; each has an API of its own"
     )
     conductor_group: Annotated[
-        str, matching(r"[A-Za-z0-9_.-]{0,255}", "it is no name of a group", "use letters, digits, _ . -")
+        str, matching(r"[A-Za-z0-9_.-]{0,255}", "it is not a name of a group", "use letters, digits, _ . -")
     ] = Field(default="", description="the conductors manage only nodes of this group; not set: nodes without a group")
     drivers: tuple[Literal["redfish", "idrac", "ipmi"], ...] = Field(
         default=("redfish",), strict=False, min_length=1, description="Ironic's hardware types"
@@ -291,7 +297,7 @@ class Provisioning(Section):
     )
     pin_release: (
         Annotated[
-            str, matching(r"[0-9]{1,3}\.[0-9]{1,3}", "it is no release of Ironic", "write two numbers, e.g. '38.0'")
+            str, matching(r"[0-9]{1,3}\.[0-9]{1,3}", "it is not a release of Ironic", "write two numbers, e.g. '38.0'")
         ]
         | None
     ) = Field(
@@ -327,7 +333,7 @@ class Provisioning(Section):
             files = range(ports.files, ports.files + self.conductors)
             if ports.api == ports.images or ports.api in files or ports.images in files or files[-1] > 32767:
                 raise wrong(
-                    f"node ports meet: api {ports.api}, images {ports.images}, files {files[0]} to {files[-1]}",
+                    f"node ports overlap: api {ports.api}, images {ports.images}, files {files[0]} to {files[-1]}",
                     "give each its own, at most 32767",
                     at="access",
                 )
@@ -341,7 +347,7 @@ class Provisioning(Section):
             self._fits_operator(self.operator)
         elif self.dhcp is not None and not self.plain_boot_files and isinstance(self.tls, MadeTls):
             raise wrong(
-                "with dhcp servers boot by iPXE, which trusts no authority that is made here",
+                "with dhcp servers boot by iPXE, which does not trust the authority that `up` makes",
                 "set plainBootFiles to true, or give a certificate that the iPXE of images.dhcp trusts (type given)",
                 at="plainBootFiles",
             )
@@ -349,13 +355,13 @@ class Provisioning(Section):
         for name, url in (("kernel", self.ramdisk.kernel), ("initramfs", self.ramdisk.initramfs)):
             if url is not None and url not in cached and not url.startswith(("http://", "https://")):
                 raise wrong(
-                    "it is no URL, and imageCache has no such image",
+                    "it is not a URL, and imageCache has no such image",
                     "write cache:<name>, or a URL",
                     at=f"ramdisk.{name}",
                 )
         if self.automated_cleaning and not (self.ramdisk.kernel and self.ramdisk.initramfs):
             raise wrong(
-                "Ironic cleans with a ramdisk, and none is named",
+                "Ironic cleans with a ramdisk, and none is set",
                 "set ramdisk.kernel and ramdisk.initramfs, or this to false",
                 at="automatedCleaning",
             )
@@ -372,13 +378,13 @@ class Provisioning(Section):
             raise wrong("exactly one of interface and address is needed", "set one of them", at="operator.interface")
         if self.conductors > 1 and (operator.address is not None or dhcp is not None):
             raise wrong(
-                "with several conductors the operator takes neither an address nor DHCP",
+                "with several conductors the operator supports neither an address nor DHCP",
                 "set operator.interface, and no dhcp",
                 at="conductors",
             )
         if self.conductors > 1 and self.metrics is not None and self.metrics.monitor:
             raise wrong(
-                "with several conductors the operator tells prometheus-operator nothing",
+                "with several conductors the operator does not configure prometheus-operator",
                 "set it to false, and write a PodMonitor of your own",
                 at="metrics.monitor",
             )

@@ -22,7 +22,7 @@ def _conflicts(settings: HubSettings) -> Found:
             f"provisioning.extraConfig.{section}.{name}",
             given.extra_config[section][name],
             "the service sets it itself, or it is a credential",
-            "remove it; what it does has a setting of its own, or follows from the others",
+            "remove it; there is another setting for it, or the program derives it",
         )
     if given.dhcp is not None and given.images.dhcp is None and not settings.rehearsal:
         yield ("provisioning.images.dhcp", "(not set)", "provisioning.dhcp needs it", "name an image with dnsmasq")
@@ -42,8 +42,8 @@ def _certificate(tls: sections.GivenTls, names: list[str]) -> Found:
         yield (
             "provisioning.tls.certificate",
             "(a certificate)",
-            f"it is not good for {', '.join(missing)}",
-            "have it made for these names and addresses, too",
+            f"the certificate is not valid for {', '.join(missing)}",
+            "give a certificate that is also valid for these names and addresses",
         )
 
 

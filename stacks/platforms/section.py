@@ -22,7 +22,7 @@ class Needed:
     """Its path."""
     when: Callable[[Tree], bool] = lambda tree: True
     """Whether a tree of settings needs it. The tree is not validated yet."""
-    why: str = "only a rehearsal can do without it"
+    why: str = "it is required; only a rehearsal works without it"
     """The message if it is missing."""
     remedy: str | None = None
     """What to do. None: set it. A remedy of its own may name another setting as an alternative."""

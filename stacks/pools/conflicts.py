@@ -30,8 +30,8 @@ def conflicts(settings: Settings) -> Found:
             yield (
                 f"{path}.name",
                 pool.name,
-                "pools that are made by themselves are called so (workers.perStack)",
-                "call it otherwise",
+                "such names are reserved for the pools that workers.perStack makes",
+                "choose another name",
             )
         machines = settings.of_pool(pool)
         if not machines:
@@ -45,15 +45,15 @@ def conflicts(settings: Settings) -> Found:
             yield (
                 f"{path}.first",
                 str(pool.first),
-                f"it has {lent.name}, whose server is the bootstrap machine first, and goes with the cluster's own"
-                " stack",
+                f"it has {lent.name}, whose server is the bootstrap machine first: this worker must be in the "
+                "cluster's own stack",
                 "lend the server of a worker that is in no pool (platform.bootstrap.server)",
             )
         if twice := [machine for machine in machines if machine in taken]:
             yield (
                 f"{path}.first",
                 str(pool.first),
-                f"{twice[0]} is of {taken[twice[0]]} already",
-                "give each pool numbers of its own, behind those of workers.count",
+                f"{twice[0]} belongs to {taken[twice[0]]} already",
+                "give each pool numbers of its own, after those of workers.count",
             )
         taken |= dict.fromkeys(machines, path)

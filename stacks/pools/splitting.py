@@ -34,7 +34,7 @@ def cluster_of(stack: str, pool: str) -> str:
             stack,
             "pool",
             pool,
-            f"the stack of a pool is called as the cluster's, with the pool's name behind it, and this is '{stack}'",
+            f"the stack of a pool must be called <the cluster's stack>-<the pool's name>, and this is '{stack}'",
             f"create it as `pulumi stack init <the cluster's stack>-{pool}`",
         )
     return cluster
@@ -62,10 +62,10 @@ def split(settings: Settings, stack: str, there: AbstractSet[str] = frozenset())
             stack,
             path,
             value,
-            f"{_few(moved)} are in the stack of the cluster, and no machine moves from stack to stack: they would be"
-            " deleted and installed anew",
-            "give the pool other numbers, or raise workers.perStack (0: one stack); to really have them anew, first"
-            " take them out of the stack file with an `up`",
+            f"{_few(moved)} are in the stack of the cluster, and a machine cannot move to another stack: they would "
+            "be deleted and installed anew",
+            "give the pool other numbers, or raise workers.perStack (0: one stack); to have them installed anew, "
+            "first remove them from the stack file and run `up`",
         )
     own = tuple(machine for machine in settings.machines if machine not in away)
     if not pools:
@@ -105,7 +105,7 @@ def refused(settings: Settings) -> Found:
         yield (
             "clusterApi",
             "{...}",
-            "the workers of a cluster on a hub are objects there, and no stack's",
+            "the workers of a cluster on a hub are objects on the hub, and in no stack",
             "remove workers.pools and workers.perStack",
         )
     yield from settings.platform.against_pools()

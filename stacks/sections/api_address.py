@@ -25,13 +25,13 @@ def _of_one_host(value: str) -> str:
     }
     kind = next((kind for kind, so in kinds.items() if so), None)
     if kind is not None:
-        raise wrong(f"it is {kind}: nobody can be reached there", "give an address that a single host can have")
+        raise wrong(f"it is {kind}, which no machine can have", "give an address that a single host can have")
     return value
 
 
 def _pinned(value: str) -> str:
     if not re.fullmatch(r"[\w./:@-]+", value, re.ASCII):
-        raise wrong("it is no name of an image", f"write it as podman does: {KUBE_VIP_IMAGE}")
+        raise wrong("it is not a name of an image", f"write it as podman does: {KUBE_VIP_IMAGE}")
     if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64}|[^\s@]+:(?!latest$)[\w.-]+", value):
         raise wrong("it is not pinned", f"name a version or a digest: {KUBE_VIP_IMAGE} or <image>@sha256:<digest>")
     return value
@@ -41,7 +41,7 @@ def _cidr(value: str) -> str:
     try:
         ipaddress.ip_network(value)
     except ValueError as error:
-        raise wrong(f"'{value}' is no network: {error}", "write a CIDR such as 10.64.0.0/24") from None
+        raise wrong(f"'{value}' is not a network: {error}", "write a CIDR such as 10.64.0.0/24") from None
     return value
 
 
@@ -49,7 +49,7 @@ _Interface = Annotated[
     str,
     matching(
         r"[A-Za-z0-9_.-]{1,15}",
-        "it is no name of an interface",
+        "it is not a name of an interface",
         "give it as `ip link` on the machines shows it, e.g. bond0.10",
     ),
 ]
@@ -104,7 +104,7 @@ class KubeVip(Section):
     def _mode(self) -> KubeVip:
         if self.mode == "arp" and self.address is None:
             raise wrong(
-                "it is needed with mode arp: a platform's reserved addresses are routed, nobody asks for them by ARP",
+                "it is needed with mode arp: a platform's reserved addresses are routed, and not resolved by ARP",
                 "give an address of the network that the machines share, and that nothing else uses",
                 at="address",
             )
@@ -117,7 +117,7 @@ class KubeVip(Section):
         if 3 * self.keepalive_seconds > self.hold_seconds:
             raise wrong(
                 f"it is more than a third of holdSeconds ({self.hold_seconds})",
-                "make it less, or holdSeconds more: one lost message must not look like a lost machine",
+                "lower it, or raise holdSeconds: a single lost message must not count as a lost machine",
                 at="keepaliveSeconds",
             )
         return self

@@ -16,7 +16,7 @@ def _https(value: str) -> str:
     """Ignition contains secrets, so it must be fetched by https, from a server with a verified certificate."""
     if not is_url(value, "https"):
         raise wrong(
-            "it is no https URL",
+            "it is not an https URL",
             "give the https URL under which uploaded files are served: host, port and path, nothing else",
         )
     return value
@@ -25,7 +25,7 @@ def _https(value: str) -> str:
 def _boot_url(value: str) -> str:
     if not is_url(value, "https", "http"):
         raise wrong(
-            "it is no http(s) URL",
+            "it is not an http(s) URL",
             "give the URL under which the firmware fetches uploaded files: host, port and path, nothing else",
         )
     return value
@@ -44,7 +44,7 @@ def _authorities(value: str | None) -> str | None:
             is_authority = certificate.issuer == certificate.subject
         if not is_authority:
             raise wrong(
-                f"the certificate of {name} is no authority's: nothing that it signed would be trusted",
+                f"the certificate of {name} is not that of an authority, so no certificate can be verified with it",
                 "give the certificate of the authority that signed the boot server's own",
             )
     return value
@@ -110,7 +110,7 @@ class SshArtifacts(_Host):
     @classmethod
     def _public_key(cls, value: str | None) -> str | None:
         if value is not None and not is_public_key(value):
-            raise wrong("it is no SSH public key", "take it from `ssh-keyscan <host>`, without the host's name")
+            raise wrong("it is not an SSH public key", "take it from `ssh-keyscan <host>`, without the host's name")
         return value
 
 

@@ -81,11 +81,11 @@ def _ipv4(value: str) -> str:
         address = None
     if isinstance(address, ipaddress.IPv6Address):
         raise wrong(
-            "it is an IPv6 address, and an IPv4 address is wanted: clusters of IPv6 alone are not supported",
-            "give the IPv4 address; machines have IPv6 addresses besides with platform.ipv6",
+            "it is an IPv6 address, but an IPv4 address is needed: clusters with IPv6 only are not supported",
+            "give the IPv4 address; platform.ipv6 gives machines IPv6 addresses in addition",
         )
     if address is None:
-        raise wrong("it is no IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10")
+        raise wrong("it is not an IPv4 address", "give one address, without prefix length, e.g. 192.0.2.10")
     return value
 
 
@@ -93,16 +93,16 @@ def _ipv6(value: str) -> str:
     try:
         shortest = str(ipaddress.IPv6Address(value))
     except ValueError:
-        raise wrong("it is no IPv6 address", "give one address, without prefix length, e.g. 2001:db8::10") from None
+        raise wrong("it is not an IPv6 address", "give one address, without prefix length, e.g. 2001:db8::10") from None
     if value != shortest or "%" in value:
-        raise wrong("it is not in its shortest form", f"write it as {shortest.partition('%')[0]}, as others write it")
+        raise wrong("it is not in its shortest form", f"write it as {shortest.partition('%')[0]}")
     return value
 
 
 def some(value: tuple[Item, ...]) -> tuple[Item, ...]:
     """A validator for lists that may not be empty."""
     if not value:
-        raise wrong("it is empty", "give at least one, or take the setting out")
+        raise wrong("it is empty", "give at least one, or remove the setting")
     return value
 
 
@@ -123,7 +123,8 @@ def _pem(value: str) -> str:
         certificates(value)
     except ValueError:
         raise wrong(
-            "it holds no certificate", "give the PEM text of the authority's certificate(s), BEGIN CERTIFICATE and all"
+            "it contains no certificate",
+            "give the PEM text of the authority's certificate(s), including the line BEGIN CERTIFICATE",
         ) from None
     return value
 
@@ -134,7 +135,7 @@ Pem = Annotated[str, AfterValidator(_pem)]
 
 def _without_key(value: str) -> str:
     if "PRIVATE KEY" in value:
-        raise wrong("it holds a private key, and every machine would be given it", "leave only the certificates in it")
+        raise wrong("it contains a private key, which every machine would get", "leave only the certificates in it")
     return value
 
 

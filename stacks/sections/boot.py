@@ -47,7 +47,7 @@ class Boot(Section):
     def _http(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"https?://[^/\s]+/\S+", value):
             raise wrong(
-                "it is no http(s) URL", "give the URL of the stream document, e.g. https://host/streams/stable.json"
+                "it is not an http(s) URL", "give the URL of the stream document, e.g. https://host/streams/stable.json"
             )
         return value
 
@@ -58,7 +58,7 @@ class Boot(Section):
                 raise wrong(
                     f"coreos-installer does not know the console '{console}'",
                     "write ttyS<n>, ttyAMA<n> (with speed, parity and bits: ttyS1,115200n8), tty0, hvc0 or ttysclp0;"
-                    " any other goes to boot.kernelArguments, as console=<it>",
+                    " set any other in boot.kernelArguments, as console=<name>",
                     at="consoles",
                 )
         return self

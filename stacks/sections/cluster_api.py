@@ -10,7 +10,9 @@ from metal_ipi.stacks.sections.base import Section, matching
 
 Namespace = Annotated[
     str,
-    matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no name of a namespace", "use a-z, 0-9 and -, at most 63"),
+    matching(
+        r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is not a name of a namespace", "use a-z, 0-9 and -, at most 63"
+    ),
 ]
 
 

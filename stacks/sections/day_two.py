@@ -20,7 +20,7 @@ _Package = Annotated[
     str,
     matching(
         r"(?=.{1,253}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?",
-        "it is no name of a package or of a catalogue",
+        "it is not a name of a package or of a catalogue",
         "copy it from `oc get packagemanifests`",
     ),
 ]
@@ -28,7 +28,7 @@ _Channel = Annotated[
     str,
     matching(
         r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,98}[A-Za-z0-9])?",
-        "it is no name of a channel",
+        "it is not a name of a channel",
         "copy it from `oc get packagemanifest <package> -o yaml`, e.g. stable-4.19",
     ),
 ]
@@ -36,14 +36,14 @@ _Csv = Annotated[
     str,
     matching(
         r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9+]*[a-z0-9])?)+",
-        "it is no name of a ClusterServiceVersion",
+        "it is not a name of a ClusterServiceVersion",
         "copy it from the package's channel, e.g. lvms-operator.v4.19.0",
     ),
 ]
 _WaitFor = Annotated[
     str,
     matching(
-        WAIT_FOR, "it is nothing that can be waited for", "give condition=<type> or jsonpath={.status.<field>}=<value>"
+        WAIT_FOR, "it is not a condition to wait for", "give condition=<type> or jsonpath={.status.<field>}=<value>"
     ),
 ]
 Role = Literal["control-plane", "worker"]
@@ -67,7 +67,7 @@ class OperatorObject(Section):
     @model_validator(mode="after")
     def _one(self) -> OperatorObject:
         if (self.file is None) == (self.manifest is None):
-            raise wrong("file and manifest are one or the other", "set file, or manifest")
+            raise wrong("exactly one of file and manifest must be set", "set file, or manifest")
         return self
 
 
@@ -99,7 +99,7 @@ class Operator(Section):
     def _own_namespace(self) -> Operator:
         if self.namespace in CLUSTER_NAMESPACES or self.namespace.startswith("kube-"):
             raise wrong(
-                "the namespace is the cluster's own: it would stay behind, with the operator in it",
+                "the namespace belongs to the cluster: it would not be deleted, and the operator would stay in it",
                 "give it one of its own, e.g. the one that its documentation names",
                 at="namespace",
             )
@@ -137,9 +137,9 @@ class LvmStorage(Section):
     @model_validator(mode="after")
     def _some(self) -> LvmStorage:
         if not self.disks:
-            raise wrong("it lists no disk", "list one at least: LVM Storage would take all that are empty", at="disks")
+            raise wrong("it lists no disk", "list at least one: else LVM Storage uses all empty ones", at="disks")
         if len(set(self.disks)) < len(self.disks):
-            raise wrong("a disk stands twice", "leave it once", at="disks")
+            raise wrong("a disk is listed twice", "list it once", at="disks")
         return self
 
     @property
@@ -161,10 +161,10 @@ class NetworkPolicy(Section):
         known = ("dns-resolver", "interfaces", "ovn", "ovs-db", "route-rules", "routes")
         if unknown := [name for name in self.desired_state if name not in known]:
             raise wrong(
-                f"{unknown[0]} is no part of NMState's desired state", f"give {', '.join(known)}", at="desiredState"
+                f"{unknown[0]} is not a part of NMState's desired state", f"give {', '.join(known)}", at="desiredState"
             )
         if not self.desired_state:
-            raise wrong("it is empty", "say what is to change, or remove the policy", at="desiredState")
+            raise wrong("it is empty", "set the changes, or remove the policy", at="desiredState")
         return self
 
 

@@ -21,7 +21,7 @@ def _stable(value: str) -> str:
             "give a stable name: a path below /dev/disk/by-id or /dev/disk/by-path",
         )
     if not re.fullmatch(r"/dev/disk/by-(id|path)/[^\s/]+", value):
-        raise wrong("it is no stable device path", "give a path below /dev/disk/by-id or /dev/disk/by-path")
+        raise wrong("it is not a stable device path", "give a path below /dev/disk/by-id or /dev/disk/by-path")
     return value
 
 
@@ -37,19 +37,20 @@ _Text = Annotated[str, AfterValidator(_text)]
 _ById = Annotated[
     str,
     matching(
-        r"[^\s/]+", "it is no name below /dev/disk/by-id", "give the name alone, as `ls /dev/disk/by-id` shows it"
+        r"[^\s/]+", "it is not a name below /dev/disk/by-id", "give the name alone, as `ls /dev/disk/by-id` shows it"
     ),
 ]
 _Wwn = Annotated[
     str,
     matching(
         r"(0x[0-9a-f]+|eui\.[0-9a-f]+|uuid\.[-0-9a-f]+|nvme\.[-0-9a-f]+)",
-        "it is no World Wide Name",
+        "it is not a World Wide Name",
         "copy it from `lsblk -o NAME,WWN`, e.g. 0x5000c500a1b2c3d4",
     ),
 ]
 _Hctl = Annotated[
-    str, matching(r"\d+(:\d+){3}", "it is no SCSI address", "give host:channel:target:lun, as `lsblk -o HCTL` shows it")
+    str,
+    matching(r"\d+(:\d+){3}", "it is not a SCSI address", "give host:channel:target:lun, as `lsblk -o HCTL` shows it"),
 ]
 
 
@@ -82,7 +83,7 @@ class DeviceRule(Section):
     @model_validator(mode="after")
     def _some_rule(self) -> DeviceRule:
         if not self.rules:
-            raise wrong("it has no rule, and every disk would match", "give one rule at least, e.g. smallest: true")
+            raise wrong("it has no rule, and every disk would match", "give at least one rule, e.g. smallest: true")
         if self.min_size is not None and self.max_size is not None and self.min_size > self.max_size:
             raise wrong(
                 f"it is less than minSize ({self.min_size}), so no disk can match", "correct one of them", at="maxSize"

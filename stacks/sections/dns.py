@@ -24,7 +24,9 @@ def _address(value: str | None) -> str | None:
         try:
             ipaddress.ip_address(value)
         except ValueError:
-            raise wrong("it is no IP address", "give the address of the zone's primary server, not its name") from None
+            raise wrong(
+                "it is not an IP address", "give the address of the zone's primary server, not its name"
+            ) from None
     return value
 
 
@@ -49,7 +51,7 @@ def reverse_zone(value: str) -> str:
     step = _LABELS_OF_BITS[network.version]
     if network.prefixlen % step or not network.prefixlen:
         raise wrong(
-            f"'{value}' does not end where a label of a reverse zone does",
+            f"'{value}' does not end at the end of a label of a reverse zone",
             "give the zone's name, or a network with a prefix of 8, 16 or 24 (IPv6: a multiple of 4)",
         )
     labels = network.network_address.reverse_pointer.split(".")
@@ -155,7 +157,7 @@ class Route53(_Kept):
     @classmethod
     def _id(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(r"[A-Z0-9]{1,32}", value):
-            raise wrong("it is no id of a hosted zone", "copy it from the zone's details, without '/hostedzone/'")
+            raise wrong("it is not an id of a hosted zone", "copy it from the zone's details, without '/hostedzone/'")
         return value
 
 
@@ -201,8 +203,8 @@ class Lexicon(_Kept):
         offered = lexicon_services.services().keys() - _NOT_OFFERED
         if value not in offered:
             guess = nearest(value, offered)
-            remedy = f"did you mean '{guess}'?" if guess else "see `lexicon --help` for the services there are"
-            raise wrong("dns-lexicon knows no such service", remedy)
+            remedy = f"did you mean '{guess}'?" if guess else "`lexicon --help` lists the services"
+            raise wrong("dns-lexicon has no such service", remedy)
         return value
 
     @model_validator(mode="after")

@@ -46,13 +46,13 @@ def _on_a_server(value: str) -> str:
     if not value.startswith("/"):
         raise wrong("it is not absolute", "give the whole path, from / on, as the SFTP server sees it")
     if not _ON_A_SERVER.fullmatch(value) or _climbs(value) or len(value) > _LONGEST_PATH:
-        raise wrong("it is no plain path", "use letters, digits and ._+@=,~- between the slashes, and no '..'")
+        raise wrong("it is not a plain path", "use letters, digits and ._+@=,~- between the slashes, and no '..'")
     return value
 
 
 def _here(value: str) -> str:
     if not value or not value.isprintable() or len(value) > _LONGEST_PATH or value.startswith("-"):
-        raise wrong("it is no path", "give printable characters, beginning with something else than a hyphen")
+        raise wrong("it is not a path", "use printable characters, and no hyphen at the beginning")
     return value
 
 
@@ -62,23 +62,23 @@ def _climbs(path: str) -> bool:
 
 def _title(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > 80:
-        raise wrong("it is no name that people can read", "use up to 80 printable characters")
+        raise wrong("it is not a readable name", "use up to 80 printable characters")
     return value
 
 
 def _key_name(value: str) -> str:
     if not re.fullmatch(r"(?=.{1,254}$)[A-Za-z0-9_]([-A-Za-z0-9_.]*[A-Za-z0-9_])?\.?", value) or ".." in value:
-        raise wrong("it is no key's name", "give it as the server's configuration has it, e.g. metal-ipi.")
+        raise wrong("it is not a key's name", "give it as the server's configuration has it, e.g. metal-ipi.")
     return value
 
 
 def _prefix(value: str) -> str:
     if not re.fullmatch(r"/?([A-Za-z0-9._+@=,~-]+(/[A-Za-z0-9._+@=,~-]+)*/?)?", value) or _climbs(value):
-        raise wrong("it is no prefix of keys", "use letters, digits and ._+@=,~- between single slashes, and no '..'")
-    if len(value) > _LONGEST_PATH // 2:
         raise wrong(
-            "it is too long", f"use up to {_LONGEST_PATH // 2} characters: keys have 1024 with all that follows"
+            "it is not a prefix of keys", "use letters, digits and ._+@=,~- between single slashes, and no '..'"
         )
+    if len(value) > _LONGEST_PATH // 2:
+        raise wrong("it is too long", f"use up to {_LONGEST_PATH // 2} characters: a whole key can have 1024")
     return value
 
 
@@ -91,7 +91,9 @@ def is_url(value: str, *schemes: str) -> bool:
 
 def _endpoint(value: str) -> str:
     if not is_url(value, "https", "http"):
-        raise wrong("it is no http(s) URL", "give scheme, host, and port and path where there are any, without account")
+        raise wrong(
+            "it is not an http(s) URL", "give scheme, host, and port and path where there are any, without account"
+        )
     return value
 
 
@@ -99,7 +101,7 @@ ClusterName = Annotated[
     str,
     matching(
         r"[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?",
-        "it is no DNS label",
+        "it is not a DNS label",
         "use up to 54 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
     ),
 ]
@@ -107,7 +109,7 @@ PoolName = Annotated[
     str,
     matching(
         r"[a-z]([-a-z0-9]{0,18}[a-z0-9])?",
-        "no pool can be called so",
+        "a pool cannot have this name",
         "use up to 20 of a-z, 0-9 and '-', beginning with a letter, such as gpu",
     ),
 ]
@@ -115,7 +117,7 @@ BaseDomain = Annotated[
     str,
     matching(
         rf"(?=.{{1,230}}$)({_LABEL}\.)+(?![0-9]){_LABEL}",
-        "it is no DNS domain",
+        "it is not a DNS domain",
         "use lower-case labels separated by dots, without a dot at the end",
     ),
 ]
@@ -123,7 +125,7 @@ Release = Annotated[
     str,
     matching(
         r"4\.\d+\.\d+([-.+][0-9A-Za-z.+-]+)?",
-        "it is no release",
+        "it is not a release",
         "give major, minor and patch, e.g. 4.21.3 or 4.20.0-okd-scos.5",
     ),
 ]
@@ -134,7 +136,7 @@ User = Annotated[
     str,
     matching(
         r"[A-Za-z_][A-Za-z0-9_.-]{0,31}",
-        "it is no user's name",
+        "it is not user's name",
         "use up to 32 of a-z, A-Z, 0-9, '_', '.' and '-', beginning with a letter or '_'",
     ),
 ]
@@ -143,15 +145,15 @@ PathOnServer = Annotated[str, AfterValidator(_on_a_server)]
 """An absolute path on another system."""
 PathHere = Annotated[str, AfterValidator(_here)]
 """A path, or the name of a program, on the host where `up` runs."""
-Plan = Annotated[str, matching(r"[a-z0-9][a-z0-9._-]{0,62}", "it is no plan", "give its slug, e.g. c3.small.x86")]
-Metro = Annotated[str, matching(r"[a-z]{2,8}", "it is no metro's code", "give the code, e.g. da")]
+Plan = Annotated[str, matching(r"[a-z0-9][a-z0-9._-]{0,62}", "it is not a plan", "give its slug, e.g. c3.small.x86")]
+Metro = Annotated[str, matching(r"[a-z]{2,8}", "it is not a metro's code", "give the code, e.g. da")]
 Title = Annotated[str, AfterValidator(_title)]
 """A name for people."""
 Zone = Annotated[
     str,
     matching(
         rf"(?=.{{1,253}}$)([A-Za-z0-9_]([-A-Za-z0-9_]{{0,61}}[A-Za-z0-9_])?\.)*{_NAME}",
-        "it is no zone's name",
+        "it is not a zone's name",
         "give the domain without a dot at the end, e.g. metal.example.com",
     ),
 ]
@@ -159,17 +161,19 @@ KeyName = Annotated[str, AfterValidator(_key_name)]
 """The name of a TSIG key."""
 Bucket = Annotated[
     str,
-    matching(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "it is no bucket's name", "use up to 63 of a-z, 0-9, '.' and '-'"),
+    matching(
+        r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", "it is not a bucket's name", "use up to 63 of a-z, 0-9, '.' and '-'"
+    ),
 ]
 Prefix = Annotated[str, AfterValidator(_prefix)]
 Region = Annotated[
-    str, matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is no region", "give its code, e.g. eu-central-1")
+    str, matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "it is not a region", "give its code, e.g. eu-central-1")
 ]
 KeyId = Annotated[
     str,
     matching(
         r"[A-Za-z0-9_][A-Za-z0-9._+=@-]{0,127}",
-        "it is no id of a key",
+        "it is not an id of a key",
         "copy it as it was given to you, without spaces",
     ),
 ]
@@ -180,7 +184,7 @@ Interface = Annotated[
     str,
     matching(
         r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}",
-        "it is no name of an interface",
+        "it is not a name of an interface",
         "give it as `ip link` on the machines shows it, e.g. eno1",
     ),
 ]

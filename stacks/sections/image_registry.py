@@ -13,7 +13,7 @@ ObjectName = Annotated[
     str,
     matching(
         r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-        "no object can be called so",
+        "an object cannot have this name",
         "use up to 63 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
     ),
 ]

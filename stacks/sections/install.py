@@ -27,7 +27,7 @@ OtherKind = Annotated[
     str,
     matching(
         OTHER_KIND,
-        "it is no kind of objects",
+        "it is not a kind of objects",
         "give group, version and kind, e.g. example.com/v1/Widget",
     ),
 ]
@@ -37,7 +37,7 @@ ReleaseImage = Annotated[
     str,
     matching(
         r"[A-Za-z0-9.-]+(:\d+)?/[a-z0-9._/-]+@sha256:[0-9a-f]{64}",
-        "it names no image by its digest",
+        "it does not name an image by digest",
         "give registry, repository and digest, e.g. quay.io/openshift-release-dev/ocp-release@sha256:1f3a...; `oc adm"
         " release info` tells the digest",
     ),
@@ -116,7 +116,7 @@ class Install(Section):
             document = None
         if not _opens_registries(document):
             raise wrong(
-                'it is no pull secret: JSON with an object "auths", in it each registry with "auth" or "credsStore"',
+                'it is not a pull secret: JSON with an object "auths", in it each registry with "auth" or "credsStore"',
                 "download it from console.redhat.com/openshift/install/pull-secret and set it with --secret",
             )
         return value
@@ -135,7 +135,7 @@ class Ssh(Section):
         for key in value:
             if not is_public_key(key):
                 raise wrong(
-                    "one item is no SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'"
+                    "one item is not an SSH public key", "give the content of a .pub file: 'ssh-ed25519 AAAA... name'"
                 )
         return value
 

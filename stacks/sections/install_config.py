@@ -34,7 +34,7 @@ def _repository(value: str) -> str:
     found = _REPOSITORY.fullmatch(value)
     if found is None or not is_host(found["host"].partition(":")[0]):
         raise wrong(
-            "it is no repository of a registry",
+            "it is not a repository of a registry",
             "give host and path without tag and digest, e.g. registry.example.com:5000/openshift/release",
         )
     return value
@@ -46,7 +46,11 @@ Repository = Annotated[str, AfterValidator(_repository)]
 
 Gate = Annotated[
     str,
-    matching(r"[A-Za-z][A-Za-z0-9]*=(true|false)", "it is no gate", "give <name>=true or <name>=false"),
+    matching(
+        r"[A-Za-z][A-Za-z0-9]*=(true|false)",
+        "it is not a setting of a feature gate",
+        "give <name>=true or <name>=false",
+    ),
 ]
 """A feature gate, switched on or off."""
 
@@ -67,7 +71,7 @@ def _proxy_of(*schemes: str) -> AfterValidator:
         if text != REHEARSAL and not is_one(text):
             allowed = " or ".join(f"{scheme}://" for scheme in schemes)
             raise wrong(
-                "it is no URL of a proxy",
+                "it is not a URL of a proxy",
                 f"give {allowed}[user:password@]host[:port], with % and two digits for special characters",
             )
         return value
@@ -103,7 +107,7 @@ class Proxy(Section):
                 good = is_host(entry.removeprefix(".")) and entry == entry.lower()
             if not good:
                 raise wrong(
-                    f"{entry!r} is no domain, address or network",
+                    f"{entry!r} is not a domain, address or network",
                     "give them in lower case, with commas and no spaces between, e.g. .example.com,192.0.2.0/24; or *"
                     " alone",
                 )
@@ -139,7 +143,7 @@ class Capabilities(Section):
     @classmethod
     def _set(cls, value: str) -> str:
         if not _SET.fullmatch(value):
-            raise wrong("it is no set of capabilities", "give None, vCurrent, or v and a minor release, e.g. v4.18")
+            raise wrong("it is not a set of capabilities", "give None, vCurrent, or v and a minor release, e.g. v4.18")
         return value
 
     @field_validator("additional_enabled_capabilities")
@@ -147,7 +151,7 @@ class Capabilities(Section):
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for each in value:
             if not _CAPABILITY.fullmatch(each):
-                raise wrong(f"{each!r} is no name of a capability", "give e.g. NodeTuning")
+                raise wrong(f"{each!r} is not a name of a capability", "give e.g. NodeTuning")
         return value
 
     def lacks(self, name: str, *, minor: int) -> bool:
@@ -162,7 +166,7 @@ class External(Section):
     """A platform that OpenShift does not know, with a cloud controller manager of its own."""
 
     platform_name: Annotated[
-        str, matching(r"[!-~]([ -~]{0,61}[!-~])?", "it is no name", "give up to 63 characters of ASCII")
+        str, matching(r"[!-~]([ -~]{0,61}[!-~])?", "it is not a name", "give up to 63 characters of ASCII")
     ] = Field(default="Unknown", description="its name in the cluster; nothing depends on it")
     cloud_controller_manager: Literal["", "External"] = Field(
         default="",
@@ -243,7 +247,7 @@ class InstallConfig(Section):
         typed = {str(field.alias): f"set installConfig.{field.alias}" for field in type(self).model_fields.values()}
         for name, remedy in {**RENDERED, **typed}.items():
             if name in self.other:
-                yield f"other.{name}", "[not shown]", "the program writes this field", remedy
+                yield f"other.{name}", "[not shown]", "the program sets this field itself", remedy
         for kind, proxy in (
             ("httpProxy", self.proxy and self.proxy.http_proxy),
             ("httpsProxy", self.proxy and self.proxy.https_proxy),
@@ -260,7 +264,8 @@ class InstallConfig(Section):
             return
         for what, network in self.networking.inside.items():
             if address in ipaddress.ip_network(network):
-                yield f"proxy.{kind}", host, f"it is in {what}, {network}", "give the proxy's address outside"
+                remedy = "give an address of the proxy outside of the cluster's networks"
+                yield f"proxy.{kind}", host, f"it is in {what}, {network}", remedy
 
 
 def _plain(value: Any) -> Any:

@@ -17,10 +17,10 @@ from metal_ipi.stacks.sections.base import wrong
 
 _STREAM = "remove it: boot.streamUrl (boot.streamFile) says what is booted"
 _ROOT = "remove it: boot.install.device says which disk is installed to, and that system knows its own root"
-_TARGET = "remove it: with another target a machine never gets as far as its cluster"
+_TARGET = "remove it: with another target a machine never joins its cluster"
 _FAMILIES = {
-    "ignition.": ("Ignition is told by this program where its config is", "remove it; what nodes need more of is a"
-                  " MachineConfig's business"),
+    "ignition.": ("this program sets where Ignition finds its config", "remove it; use a MachineConfig to configure "
+    "nodes further"),
     "coreos.inst.": ("it starts coreos-installer beside the one that boot.install describes",
                      "remove it, and set boot.install.device, boot.install.image or boot.consoles"),
     "coreos.live.": ("this program says where the live system has its root file system from", _STREAM),
@@ -32,13 +32,13 @@ _NAMES = {
     "ostree": ("the boot loader's entry says which deployment is started", _ROOT),
     "init": ("the system's own init reads everything else", _TARGET),
     "rdinit": ("the initramfs's own init reads everything else", _TARGET),
-    "rd.break": ("it stops the boot in the initramfs, where nobody is", _TARGET),
+    "rd.break": ("it stops the boot in the initramfs", _TARGET),
     "systemd.unit": ("it starts another target than the system's own", _TARGET),
     "rd.systemd.unit": ("it starts another target than the initramfs's own", _TARGET),
     "systemd.hostname": ("a machine's name is made of clusterName and its role", "remove it"),
     **dict.fromkeys(
         ("single", "s", "S", "1", "2", "3", "4", "5", "emergency", "rescue", "-b", "rd.emergency"),
-        ("systemd takes it for another target than the system's own", _TARGET),
+        ("systemd would start another target than the system's own", _TARGET),
     ),
 }
 NETWORK = ("ip", "nameserver", "rd.neednet", "rd.route", "bond", "bridge", "ifname", "team", "vlan")
@@ -59,9 +59,9 @@ def _allowed(value: tuple[str, ...]) -> tuple[str, ...]:
             (text for family, text in _FAMILIES.items() if called.startswith(family)), None
         )
         if called == "console" and takes_console(argument.strip('"').partition("=")[2]):
-            found = ("consoles have a setting of their own, and a boot loader that is to use them as well",
-                     f"set boot.consoles to [{argument.partition('=')[2]}]; machines that are installed to disk already"
-                     " are installed anew by that")  # fmt: skip
+            found = ("consoles have a setting of their own, which configures the boot loader, too",
+                     f"set boot.consoles to [{argument.partition('=')[2]}]; this installs machines anew that are "
+                     "installed to disk already")  # fmt: skip
         if found is not None:
             why, remedy = found
             raise wrong(f"'{argument}' contradicts this program: {why}", remedy)

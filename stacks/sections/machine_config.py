@@ -21,7 +21,7 @@ except `two-node-ha`, for a kind of cluster that is not supported here."""
 def _different(value: tuple[str, ...]) -> tuple[str, ...]:
     for each in value:
         if value.count(each) > 1:
-            raise wrong(f"'{each}' is in it twice", "take one out")
+            raise wrong(f"'{each}' is listed twice", "remove one")
     return value
 
 
@@ -36,7 +36,7 @@ class Tang(Section):
         str,
         matching(
             r"[A-Za-z0-9_-]{27}|[A-Za-z0-9_-]{43}",
-            "it is no thumbprint of a key",
+            "it is not a thumbprint of a key",
             "give what `tang-show-keys` prints on the server",
         ),
     ] = Field(description="the thumbprint of its signing key, as `tang-show-keys` on the server prints it")
@@ -56,10 +56,10 @@ class DiskEncryption(Section):
     def _opens(self) -> DiskEncryption:
         there = len(self.tang) + self.tpm2
         if not there:
-            raise wrong("nothing is said that opens the disks", "set tpm2, or name Tang servers")
+            raise wrong("nothing is set that opens the disks", "set tpm2, or name Tang servers")
         if self.threshold > there:
             raise wrong(
-                f"there are only {there} that could open the disks, and no node would ever start again",
+                f"there are only {there} that could open the disks, so no node could start again",
                 "lower it, or name more Tang servers",
                 at="threshold",
             )

@@ -41,7 +41,8 @@ class ControlPlane(Section):
         """Source: openshift/installer, pkg/asset/agent/installconfig.go."""
         if type(value) is int and value not in _SIZES:
             raise wrong(
-                "OpenShift has control planes of 1, 3, 4 or 5 machines, or of 2 with an arbiter", "have one of these"
+                "OpenShift has control planes of 1, 3, 4 or 5 machines, or of 2 with an arbiter",
+                "use one of these numbers",
             )
         return value
 

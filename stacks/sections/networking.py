@@ -30,7 +30,7 @@ _SERVICE_BITS, _FEWEST_BITS, _SMALLEST = 20, 2, 30
 """kube-apiserver accepts at most 20 bits for the network of services. A network with less than 2 bits (IPv4: /30) is
 too small."""
 _CIDR = re.compile(r"[0-9A-Fa-f.:]+/[0-9]{1,3}")
-_NO_IPV4 = "clusters of IPv6 alone are not supported: machines are reached, booted and installed at IPv4 addresses"
+_NO_IPV4 = "clusters with IPv6 only are not supported: machines are reached, booted and installed at IPv4 addresses"
 
 
 def _is_ipv6(network: str) -> bool:
@@ -43,10 +43,10 @@ def _network(value: str) -> str:
             raise ValueError("address and length are wanted")
         network = ipaddress.ip_network(value)
     except ValueError as error:
-        raise wrong(f"it is no network: {error}", f"give address and length, e.g. {CLUSTER_NETWORK}") from None
+        raise wrong(f"it is not a network: {error}", f"give address and length, e.g. {CLUSTER_NETWORK}") from None
     if network.max_prefixlen - network.prefixlen < _FEWEST_BITS or network.network_address.is_unspecified:
         raise wrong(
-            "it has no room",
+            "it is too small",
             f"give a network of /{network.max_prefixlen - _FEWEST_BITS} or larger, e.g. {CLUSTER_NETWORK}",
         )
     return value
@@ -54,14 +54,14 @@ def _network(value: str) -> str:
 
 def _network_of_ipv4(value: str) -> str:
     if ":" in value:
-        raise wrong("it is no IPv4 network", f"give address and length, e.g. {CLUSTER_NETWORK}")
+        raise wrong("it is not an IPv4 network", f"give address and length, e.g. {CLUSTER_NETWORK}")
     return value
 
 
 def _network_of_ipv6(value: str) -> str:
     if value != str(ipaddress.ip_network(value)) or not _is_ipv6(value):
         raise wrong(
-            "it is no IPv6 network in its shortest form",
+            "it is not an IPv6 network in its shortest form",
             f"write it as {ipaddress.ip_network(value)}, e.g. 2001:db8::/64",
         )
     return value
@@ -81,7 +81,7 @@ def _supported(value: str) -> str:
 
 NetworkType = Annotated[
     str,
-    matching(r"[A-Za-z][A-Za-z0-9-]{0,62}", "it is no name of a network plug-in", "give e.g. OVNKubernetes"),
+    matching(r"[A-Za-z][A-Za-z0-9-]{0,62}", "it is not a name of a network plug-in", "give e.g. OVNKubernetes"),
     AfterValidator(_supported),
 ]
 """A network plug-in."""
@@ -180,7 +180,7 @@ class Networking(Section):
             path, value = f"clusterNetwork[{index}].hostPrefix", str(each.host_prefix)
             network, wanted = ipaddress.ip_network(each.cidr), HOST_PREFIX_IPV6
             if network.version == 4 and each.host_prefix > _SMALLEST:
-                yield path, value, "a node's part of it would have no room", f"give a prefix of up to {_SMALLEST}"
+                yield path, value, "a node's part of it would be too small", f"give a prefix of up to {_SMALLEST}"
             elif each.host_prefix < network.prefixlen and (network.version == 4 or each.host_prefix == wanted):
                 remedy = "give a longer prefix" if network.version == 4 else f"give a network of /{wanted} or larger"
                 yield path, value, f"a node's part of {each.cidr} would be larger than it", remedy
@@ -192,11 +192,11 @@ class Networking(Section):
                     f"set it to {wanted}, or leave it out",
                 )
             elif network.version == 4 and each.host_prefix != ipv4[0]:
-                yield path, value, "all pods' networks are divided alike", "give the same hostPrefix to all"
+                yield path, value, "all networks of pods must have the same hostPrefix", "give all the same one"
         for index, services in enumerate(self.service_network):
             network = ipaddress.ip_network(services)
             if (shortest := network.max_prefixlen - _SERVICE_BITS) > network.prefixlen:
-                why, remedy = "a kube-apiserver takes at most 20 bits for services", f"give a /{shortest} or less"
+                why, remedy = "kube-apiserver allows at most 20 bits for services", f"give a /{shortest} or less"
                 yield f"serviceNetwork[{index}]", services, why, remedy
         if self.has_ipv6:
             yield from self._of_two_families()
@@ -224,9 +224,10 @@ class Networking(Section):
         for path, (whose, networks) in given.items():
             families, shown = {_is_ipv6(each) for each in networks}, ", ".join(networks)
             if families == {False}:
-                yield path, shown, f"other networks are of IPv6, and {whose} have none", "add an IPv6 network"
+                yield path, shown, f"other networks have IPv6 addresses, and {whose} have none", "add an IPv6 network"
             elif families == {True}:
-                yield path, shown, f"other networks are of IPv4, and {whose} have none", "put an IPv4 network before it"
+                why = f"other networks have IPv4 addresses, and {whose} have none"
+                yield path, shown, why, "put an IPv4 network before it"
             elif _is_ipv6(networks[0]):
                 yield path, shown, "on platform none IPv4 networks come first", "give the IPv4 networks first"
 

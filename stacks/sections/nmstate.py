@@ -225,6 +225,6 @@ def _problems(error: ValidationError, path: str) -> Found:
         yield (
             where,
             shown,
-            f"it is no NMState: {each['msg']}",
+            f"it is not NMState: {each['msg']}",
             "correct it; see https://github.com/nmstate/nmstate for examples",
         )

@@ -29,7 +29,7 @@ def _key(value: str) -> str:
     prefix, slash, name = value.rpartition("/")
     if not name or not _VALUE.fullmatch(name) or (slash and not NAME.fullmatch(prefix)):
         raise wrong(
-            "it is no key of labels and taints",
+            "it is not a key of labels and taints",
             "use up to 63 of a-z, A-Z, 0-9, '-', '_' and '.', with a domain before it: example.com/rack",
         )
     return value
@@ -50,7 +50,7 @@ def _taint(key: str) -> str:
 def _value(value: str) -> str:
     if not _VALUE.fullmatch(value):
         raise wrong(
-            "it is no value of labels and taints",
+            "it is not a value of labels and taints",
             "use up to 63 of a-z, A-Z, 0-9, '-', '_' and '.', beginning and ending with a letter or digit; or nothing",
         )
     return value
@@ -83,7 +83,7 @@ def _distinct(value: tuple[Taint, ...]) -> tuple[Taint, ...]:
     seen = [(taint.key, taint.effect) for taint in value]
     for key, effect in seen:
         if seen.count((key, effect)) > 1:
-            raise wrong(f"{key} with {effect} stands twice", "leave one of them")
+            raise wrong(f"{key} with {effect} is listed twice", "keep one of them")
     return value
 
 

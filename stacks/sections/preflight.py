@@ -57,7 +57,7 @@ LiveCheck = Literal[
 ]
 Reason = Annotated[
     str,
-    matching(r"\S[^\n]{2,199}", "it is no reason", "say in one line, of 3 to 200 characters, why it may be so"),
+    matching(r"\S[^\n]{2,199}", "it is not a reason", "give the reason in one line of 3 to 200 characters"),
 ]
 
 
@@ -114,7 +114,7 @@ class Preflight(Section):
     def _once(self) -> Preflight:
         for name in self.excused:
             if name in self.overrides:
-                raise wrong(f"'{name}' is in it and in overrides", "take it out of excused", at="excused")
+                raise wrong(f"'{name}' is in it and in overrides", "remove it from excused", at="excused")
         return self
 
     def lets_pass(self, check: Check) -> bool:

@@ -29,7 +29,7 @@ def _networks(value: str) -> list[_Network]:
             covered = _between(ipaddress.ip_address(first), ipaddress.ip_address(last))
     except (TypeError, ValueError) as error:
         remedy = "write a CIDR such as 192.0.2.0/28, or a range such as 192.0.2.1-192.0.2.9"
-        raise wrong(f"it is no range of addresses: {error}", remedy) from None
+        raise wrong(f"it is not a range of addresses: {error}", remedy) from None
     if covered is None:
         raise wrong("it is one address, not a CIDR or a range", f"write it as {ipaddress.ip_network(value)}")
     return covered
@@ -42,7 +42,7 @@ def _between(first: _Address, last: _Address) -> list[_Network]:
         return list(ipaddress.summarize_address_range(first, last))
     if isinstance(first, ipaddress.IPv6Address) and isinstance(last, ipaddress.IPv6Address):
         return list(ipaddress.summarize_address_range(first, last))
-    raise TypeError(f"{first} and {last} are not of the same kind")
+    raise TypeError(f"{first} and {last} are not of the same family")
 
 
 def _range(value: str) -> str:
@@ -52,7 +52,7 @@ def _range(value: str) -> str:
 
 def _block(value: int) -> int:
     if value not in _BLOCKS:
-        raise wrong("blocks do not come in this size", f"take one of {', '.join(map(str, _BLOCKS))}")
+        raise wrong("there are no blocks of this size", f"take one of {', '.join(map(str, _BLOCKS))}")
     return value
 
 
@@ -61,14 +61,14 @@ _Name = Annotated[
     str,
     matching(
         r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?",
-        "no pool can be called so",
+        "a pool cannot have this name",
         "use up to 63 of a-z, 0-9 and '-', beginning and ending with a-z or 0-9",
     ),
 ]
 _Interface = Annotated[
     str,
     matching(
-        r"[^\s/]{1,15}", "it is no name of an interface", "give it as `ip link` on the nodes shows it, e.g. bond0"
+        r"[^\s/]{1,15}", "it is not a name of an interface", "give it as `ip link` on the nodes shows it, e.g. bond0"
     ),
 ]
 _Ranges = Annotated[
@@ -248,7 +248,7 @@ def _distinct(pools: Sequence[_Pool]) -> None:
                     if network.version == before.version and network.overlaps(before):
                         raise wrong(
                             f"{item} of pool '{pool.name}' and {where} of pool '{other}' overlap",
-                            "let each address stand in one place",
+                            "list each address once",
                             at="pools",
                         )
                 taken.append((pool.name, item, network))

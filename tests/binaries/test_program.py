@@ -112,7 +112,7 @@ def test_half_a_file_is_not_used(mirror: Publisher, case: Case) -> None:
     mirror.answers[WHERE] = server.breaking_off(GOOD)
     assert case.get() == case.builder.path
     assert mirror.asked.count(WHERE) == 2, "it is tried once more"
-    assert f"{mirror.url}{WHERE} did not arrive whole" in case.told[-1]
+    assert f"{mirror.url}{WHERE} was not downloaded completely" in case.told[-1]
     assert case.is_built()
 
 
@@ -121,7 +121,7 @@ def test_a_transfer_that_stalls_ends(mirror: Publisher, case: Case, monkeypatch:
     _offer(mirror)
     mirror.answers[WHERE] = server.stalling(GOOD, mirror.ended)
     assert case.get() == case.builder.path
-    assert "did not arrive whole" in case.told[-1]
+    assert "was not downloaded completely" in case.told[-1]
     assert case.is_built()
 
 
@@ -270,7 +270,7 @@ def test_where_nobody_can_build_it_the_failure_is_the_answer(mirror: Publisher, 
 def test_a_machine_that_nothing_is_published_for_builds(mirror: Publisher, case: Case) -> None:
     program = Program(name="tool", version="1.2.3", release=None, builder=case.builder)
     assert program.ensure(case.told.append) == case.builder.path
-    assert "its publisher has none for" in case.told[-1] and mirror.asked == []
+    assert "its publisher has no build for" in case.told[-1] and mirror.asked == []
 
 
 def test_runs_at_the_same_time_wait_for_one_download(mirror: Publisher, case: Case) -> None:

@@ -127,4 +127,4 @@ def test_the_command_prints_a_secret_and_takes_it_back(tmp_path: Path) -> None:
     back = subprocess.run([*command, "give-back", str(file)], input=export, capture_output=True, text=True, check=True)
     assert json.loads(back.stdout) == json.loads(export)
     failed = subprocess.run([*command, "take", "other"], input=export, capture_output=True, text=True, check=False)
-    assert failed.returncode == 1 and "make them one" in failed.stderr and "a key" not in failed.stderr
+    assert failed.returncode == 1 and "they must be the same" in failed.stderr and "a key" not in failed.stderr

@@ -285,7 +285,7 @@ def test_manifests_of_the_users_are_checked_as_previews_check_them(hub: Hub) -> 
     text = "apiVersion: v1\nkind: Motd\nmetadata: {name: motd}\n"
     body = {"metadata": {"name": "extra-files"}, "data": {"motd.yaml": base64.b64encode(text.encode()).decode()}}
     hub.make("secrets", body)
-    hub.until(lambda: "annotate it with openshift or manifests" in refused(), "it says nothing of its folder")
+    hub.until(lambda: "set it to openshift or manifests" in refused(), "it says nothing of its folder")
     annotation = {"annotations": {"metal-ipi.cluster.x-k8s.io/manifests": "openshift"}}
     hub.patch("secrets", "extra-files", {"metadata": annotation})
     hub.until(lambda: "Secret extra-files/motd.yaml:1: " in refused(made.FACILITIES, "Ready"), "file and line are told")

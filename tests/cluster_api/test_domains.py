@@ -21,8 +21,8 @@ def _facility(*listed: tuple[str, list[str]]) -> dict[str, Any]:
 def test_all_that_is_wrong_is_told_at_once() -> None:
     facility = _facility(("a", ["control-plane-0", "worker-9"]), ("b", ["control-plane-0"]), ("b", ["worker-1"]))
     assert domains.problems(facility, _LISTED) == [
-        "spec.failureDomains has b 2 times: name it once",
-        "server control-plane-0 is in 2 places: leave it in one",
+        "spec.failureDomains has b 2 times: list it once",
+        "server control-plane-0 is in 2 domains: list it in one",
         "spec.failureDomains names server worker-9 in a, which settings.platform.servers does not list",
     ]
     assert not domains.problems(_facility(*_ROOMS.items()), _LISTED)

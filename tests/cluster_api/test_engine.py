@@ -323,7 +323,7 @@ def test_secrets_are_put_where_their_keys_say() -> None:
     assert found["platform"]["servers"] == [{"bmc": {"password": "a"}}] and found["dns"] == {"tsig": {"secret": "b"}}
     assert tree["platform"]["servers"] == [{"bmc": {}}]
     for path in ("platform.servers.1.bmc.password", "platform.servers.x.password", "clusterName.secret"):
-        with pytest.raises(SettingsError, match=r"no such place") as error:
+        with pytest.raises(SettingsError, match=r"no such setting") as error:
             settings.merged(tree, {path: "hunter2"})
         assert path in str(error.value) and "hunter2" not in str(error.value)
 
@@ -392,4 +392,4 @@ def test_a_machine_that_goes_has_its_name_until_it_is_gone() -> None:
 def test_a_control_plane_has_the_number_that_is_listed() -> None:
     assert "lists 3" in scale("c", wanted=4, listed=3, machines={}, formed=False).refused
     four = {f"c-{number}": True for number in range(4)}
-    assert "does not shrink" in scale("c", wanted=3, listed=3, machines=four, formed=True).refused
+    assert "cannot shrink" in scale("c", wanted=3, listed=3, machines=four, formed=True).refused

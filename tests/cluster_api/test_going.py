@@ -218,7 +218,7 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
         assert answers[0] is False and isinstance(answers[1], NotUsable)
         # It is switched off and leaves etcd, before anything of it is taken away.
         assert steps.began == ["rack-control-plane-0-departure"]
-        assert "is being installed or taken away" in str(answers[1])
+        assert "is being installed or removed" in str(answers[1])
         # What was let go goes on, whatever comes after.
         first, *others = members(objects, deletionTimestamp="now")
         assert not await _gone(reconciler, first, work)

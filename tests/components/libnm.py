@@ -34,10 +34,10 @@ def main() -> str | None:
 
     keyfile = _POINTER(glib.g_key_file_new())
     if not glib.g_key_file_load_from_data(keyfile, text, ctypes.c_size_t(len(text)), 0, None):
-        return "it is no key file"
+        return "it is not a key file"
     read = nm.nm_keyfile_read(keyfile, _DIRECTORY, 0, _HANDLER(handle), None, None)
     if not read:
-        return "it is no connection"
+        return "it is not a connection"
     connection = _POINTER(read)
     if warnings or not nm.nm_connection_normalize(connection, None, None, None):
         return f"it is not valid: {'; '.join(warnings)}"

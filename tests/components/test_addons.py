@@ -20,14 +20,14 @@ _WIDGET: dict[str, Any] = {"apiVersion": "example.com/v1", "kind": "Widget", "me
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"apiVersion": "v1", "kind": "Secret"}, "apiVersion v1, kind Secret -> give a custom resource's"),
+        ({"apiVersion": "v1", "kind": "Secret"}, "apiVersion v1, kind Secret -> give those of a custom resource"),
         ({"apiVersion": "apps/v1", "kind": "Deployment"}, "Deployment of apps/v1 is Kubernetes' own"),
         ({"metadata": {"name": "A"}}, "metadata.name is 'A'"),
         ({"metadata": {}}, "metadata.name is None"),
         ({"metadata": {"name": "a", "namespace": "B"}}, "metadata.namespace is 'B'"),
         ({"metadata": {"name": "a", "uid": "1"}}, "it has metadata.uid -> give name, namespace, labels, annotations"),
         ({"metadata": {"name": "a", "labels": {"x": 1}}}, "metadata.labels are not texts"),
-        ({"spec": []}, "spec is no object"),
+        ({"spec": []}, "spec is not an object"),
         ({"data": {}}, "it has data -> give apiVersion, kind, metadata, spec only"),
     ],
 )

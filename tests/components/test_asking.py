@@ -140,7 +140,7 @@ def test_a_kubeconfig_without_certificates_says_nothing() -> None:
         assert ask(json.dumps({**others, "kubeconfig": kubeconfig}), None).text == _NO_KUBECONFIG
 
 
-_NO_KUBECONFIG = "the assets hold no kubeconfig to ask the cluster's API with"
+_NO_KUBECONFIG = "the assets contain no kubeconfig for the cluster's API"
 _HOST, _USER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 
 

@@ -70,7 +70,7 @@ def test_a_stream_says_which_one_it_is(architecture: str) -> None:
     assert pxe_artifacts(json.dumps(tree), architecture).stream == "rhcos-4.21"
     del tree["stream"]
     assert pxe_artifacts(json.dumps(tree), architecture).stream is None
-    with pytest.raises(StreamError, match="the stream metadata's stream is no text"):
+    with pytest.raises(StreamError, match="the stream metadata's stream is not a text"):
         pxe_artifacts(json.dumps({**tree, "stream": 4.21}), architecture)
 
 
@@ -100,19 +100,19 @@ _ROOTFS = f"{_BASE}.formats.pxe.rootfs"
         ("architectures.x86_64", None, "the stream metadata has no architectures.x86_64; it knows: aarch64"),
         (f"{_BASE}.formats.pxe", None, f"the stream metadata has no {_BASE}.formats.pxe"),
         (f"{_BASE}.release", None, f"the stream metadata has no {_BASE}.release"),
-        (f"{_BASE}.release", 9.8, f"the stream metadata's {_BASE}.release is no text"),
+        (f"{_BASE}.release", 9.8, f"the stream metadata's {_BASE}.release is not a text"),
         (f"{_BASE}.formats", [], f"the stream metadata has no {_BASE}.formats.pxe"),
         (_ROOTFS, "https://host/rootfs", f"the stream metadata has no {_ROOTFS}.location"),
         (
             f"{_ROOTFS}.location",
             "ftp://h/x",
-            f"the stream metadata's {_ROOTFS}.location is no http(s) URL: 'ftp://h/x'",
+            f"the stream metadata's {_ROOTFS}.location is not an http(s) URL: 'ftp://h/x'",
         ),
-        (f"{_ROOTFS}.location", "https://h/x y", f"{_ROOTFS}.location is no http(s) URL: 'https://h/x y'"),
-        (f"{_ROOTFS}.location", "https://h/x\n", f"{_ROOTFS}.location is no http(s) URL"),
-        (f"{_ROOTFS}.sha256", "A" * 64, f"the stream metadata's {_ROOTFS}.sha256 is no SHA-256: '{'A' * 64}'"),
-        (f"{_ROOTFS}.sha256", "0" * 63, f"{_ROOTFS}.sha256 is no SHA-256"),
-        (f"{_ROOTFS}.sha256", "0" * 64 + "\n", f"{_ROOTFS}.sha256 is no SHA-256"),
+        (f"{_ROOTFS}.location", "https://h/x y", f"{_ROOTFS}.location is not an http(s) URL: 'https://h/x y'"),
+        (f"{_ROOTFS}.location", "https://h/x\n", f"{_ROOTFS}.location is not an http(s) URL"),
+        (f"{_ROOTFS}.sha256", "A" * 64, f"the stream metadata's {_ROOTFS}.sha256 is not a SHA-256: '{'A' * 64}'"),
+        (f"{_ROOTFS}.sha256", "0" * 63, f"{_ROOTFS}.sha256 is not a SHA-256"),
+        (f"{_ROOTFS}.sha256", "0" * 64 + "\n", f"{_ROOTFS}.sha256 is not a SHA-256"),
     ],
 )
 def test_a_malformed_document_names_the_first_wrong_path(path: str, value: Any, message: str) -> None:
@@ -154,12 +154,12 @@ def test_the_disk_image_is_the_one_for_ordinary_sectors(formats: dict[str, str],
 def test_a_malformed_disk_image_is_named() -> None:
     tree: Any = json.loads(_COMMITTED.read_text())
     tree["architectures"]["x86_64"]["artifacts"]["metal"]["formats"]["raw.gz"]["disk"]["sha256"] = "x"
-    with pytest.raises(StreamError, match=r"formats\.raw\.gz\.disk\.sha256 is no SHA-256: 'x'"):
+    with pytest.raises(StreamError, match=r"formats\.raw\.gz\.disk\.sha256 is not a SHA-256: 'x'"):
         pxe_artifacts(json.dumps(tree), "x86_64")
 
 
 def test_what_is_no_json_is_said_to_be_none() -> None:
-    with pytest.raises(StreamError, match="the stream metadata is no JSON document"):
+    with pytest.raises(StreamError, match="the stream metadata is not a JSON document"):
         pxe_artifacts("<html>", "x86_64")
 
 

@@ -134,7 +134,7 @@ def test_a_link_where_the_work_directory_should_be_is_not_followed(installer: Pa
     target = tmp_path / "target"
     target.mkdir()
     (tmp_path / "work").symlink_to(target)
-    with pytest.raises(DriverError, match="the installer's assets cannot be had"):
+    with pytest.raises(DriverError, match="the installer's assets cannot be made"):
         _create(installer, tmp_path / "work")
     assert list(target.iterdir()) == []
 
@@ -182,7 +182,7 @@ def test_a_failure_is_passed_on_and_leaves_nothing(
 
 def test_half_of_the_assets_is_a_failure(installer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_FILES", "bootstrap.ign worker.ign metadata.json auth/kubeconfig")
-    with pytest.raises(DriverError, match=r"the installer's assets cannot be had: .*kubeadmin-password") as caught:
+    with pytest.raises(DriverError, match=r"the installer's assets cannot be made: .*kubeadmin-password") as caught:
         _create(installer, tmp_path / "work")
     assert caught.value.code == 4
     assert not (tmp_path / "work").exists()

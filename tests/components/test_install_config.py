@@ -72,7 +72,7 @@ def test_fips_is_asked_for_by_name() -> None:
 def test_a_pull_secret_that_is_no_json_is_refused_and_not_shown() -> None:
     with pytest.raises(InstallConfigError) as caught:
         config(pull_secret="hunter2")
-    assert str(caught.value) == "the pull secret is no JSON document; set install.pullSecret anew"
+    assert str(caught.value) == "the pull secret is not a JSON document; set install.pullSecret anew"
     assert caught.value.__suppress_context__
 
 

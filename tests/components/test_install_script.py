@@ -146,8 +146,8 @@ def test_of_two_smallest_none_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"type": "rom", "name": "sr0"}, "it is no disk but rom"),
-        ({"type": "loop"}, "it is no disk but loop"),
+        ({"type": "rom", "name": "sr0"}, "it is not a disk but rom"),
+        ({"type": "loop"}, "it is not a disk but loop"),
         ({"name": "zram0"}, "it is memory"),
         ({"rm": True}, "it is removable"),
         ({"ro": True}, "it is read-only"),
@@ -239,7 +239,7 @@ def test_an_expired_installer_does_nothing(machine: Machine) -> None:
     assert reason.startswith("this installer was valid until 2023-11-14T22:13:20Z, and the machine's clock says 20")
     assert "run up again" in remedy
     reason, _ = _failed(machine, "expired", cmdline="metal-ipi.not-after=soon")
-    assert reason == "the installer's end of validity is no number: 'soon'"
+    assert reason == "the installer's end of validity is not a number: 'soon'"
     assert machine.run(cmdline="metal-ipi.not-after=4000000000").returncode == 0
 
 

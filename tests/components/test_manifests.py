@@ -102,7 +102,7 @@ def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
     folder = _folder(tmp_path, a__yaml=WIDGET)
     assert set(read({"site": folder}, ["example.com/v1/Widget"])) == {"a.yaml"}
     (problem,) = _problems(tmp_path, "example.com/v1/Gadget")
-    assert "Widget of example.com/v1 is no kind of Kubernetes' or OpenShift's" in problem
+    assert "Widget of example.com/v1 is not a kind of Kubernetes' or OpenShift's" in problem
     assert "add example.com/v1/Widget to install.otherKinds" in problem
 
 
@@ -110,16 +110,16 @@ def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("a: [1\nb: 2\n", "site/a.yaml:2: expected ',' or ']', but got ':' -> correct the YAML there"),
-        (f"{NAMESPACE}kind: Pod\n", "site/a.yaml:4: the key 'kind' stands twice"),
-        ("- a\n", "site/a.yaml:1: it is no object"),
-        ("# nothing\n", "site/a.yaml: no object is in it"),
+        (f"{NAMESPACE}kind: Pod\n", "site/a.yaml:4: the key 'kind' is there twice"),
+        ("- a\n", "site/a.yaml:1: it is not an object"),
+        ("# nothing\n", "site/a.yaml: it contains no object"),
         (f"{NAMESPACE}---\nkind: Pod\n", "site/a.yaml:5: apiVersion is missing"),
         ("apiVersion: V1\nkind: Pod\n", "site/a.yaml:1: apiVersion is 'V1'"),
         ("apiVersion: v1\nmetadata: {name: x}\n", "site/a.yaml:1: kind is missing"),
         ("apiVersion: v1\nkind: List\nitems: []\n", "it is a list"),
         (
             "apiVersion: v1\nkind: Deployment\nmetadata: {name: x}\n",
-            "no kind Deployment of v1 is known, only of apps/v1",
+            "there is no kind Deployment of v1, only of apps/v1",
         ),
         (
             "apiVersion: apps/v2\nkind: Deployment\nmetadata: {name: x}\n",
@@ -130,23 +130,26 @@ def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
         ("a: !!int ''\n", "site/a.yaml: "),
         ("a: !!bool foo\n", "site/a.yaml: "),
         ("a: \x00\n", "site/a.yaml: "),
-        ("apiVersion: v1\nkind: ConfigMapp\nmetadata: {name: x}\n", "ConfigMapp of v1 is no kind"),
+        ("apiVersion: v1\nkind: ConfigMapp\nmetadata: {name: x}\n", "ConfigMapp of v1 is not a kind"),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {}\n", "metadata.name is missing"),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {generateName: x}\n", "metadata.name is missing"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "say in which namespace the ConfigMap is to be"),
-        (CONFIG_MAP.replace("site", "openshift-nmstate"), "nothing makes the namespace openshift-nmstate"),
-        (CONFIG_MAP, "nothing makes the namespace site -> add a Namespace of that name"),
-        (f"{NAMESPACE}---\n{NAMESPACE}", "site/a.yaml:5: Namespace site is in site/a.yaml:1, too -> take one out"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", "give the namespace of the ConfigMap"),
+        (CONFIG_MAP.replace("site", "openshift-nmstate"), "no manifest makes the namespace openshift-nmstate"),
+        (CONFIG_MAP, "no manifest makes the namespace site -> add a Namespace of that name"),
+        (f"{NAMESPACE}---\n{NAMESPACE}", "site/a.yaml:5: Namespace site is in site/a.yaml:1, too -> remove one"),
         (
             "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\n",
             "the installer makes Proxy cluster itself -> change it by the settings",
         ),
-        (MACHINE_CONFIG.replace("machineconfiguration.openshift.io/role", "role"), "would be part of no machine's"),
+        (MACHINE_CONFIG.replace("machineconfiguration.openshift.io/role", "role"), "would be in no machine's"),
         (MACHINE_CONFIG.replace("3.4.0", "3.9.0"), "spec.config.ignition.version is '3.9.0'"),
         (MACHINE_CONFIG.replace("{version: 3.4.0}", "{}"), "spec.config.ignition.version is missing"),
         (MACHINE_CONFIG.replace("/etc/site", "etc/site"), "storage.files[0].path is 'etc/site'"),
-        (MACHINE_CONFIG.replace("data:,x", "hello"), "storage.files[0].contents.source is no URL that Ignition reads"),
-        (MACHINE_CONFIG.replace("data:,x", "data:;base64,@@"), "contents.source is no URL that Ignition reads"),
+        (
+            MACHINE_CONFIG.replace("data:,x", "hello"),
+            "storage.files[0].contents.source is not a URL that Ignition reads",
+        ),
+        (MACHINE_CONFIG.replace("data:,x", "data:;base64,@@"), "contents.source is not a URL that Ignition reads"),
         (MACHINE_CONFIG.replace("/etc/site", "/etc/../site"), "storage.files[0].path is '/etc/../site'"),
         (
             MACHINE_CONFIG.replace("enabled: true", "dropins: [{name: x}]"),
@@ -176,7 +179,7 @@ def test_all_of_it_at_once(tmp_path: Path) -> None:
     [
         ("99_openshift-machineconfig_99-master-ssh.yaml", "the installer has a file of this name, which yours would"),
         (sorted(OWN_FILES)[0], "the installer has a file of this name"),
-        ("a manifest.yaml", "it is no name for a manifest"),
+        ("a manifest.yaml", "it is not a name for a manifest"),
         ("site.yaml.bak", "it is none of .yaml, .yml, .json, .bu, .butane"),
         ("site.bu", "there is no program 'no-butane' to translate it -> put butane on PATH, or name it as"),
         (f"{next(name for name in sorted(OWN_FILES) if name.endswith('.yaml'))[:-5]}.bu", "the installer has a file"),

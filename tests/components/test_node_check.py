@@ -368,9 +368,9 @@ def test_what_a_node_says_cannot_break_the_lines(node: Node) -> None:
     ("output", "message"),
     [
         ("", "a node check printed nothing"),
-        ("motd of the day\n", "a node check printed 'motd of the day', which is no check result"),
-        ("hostname\tmaybe\tx\n", "which is no check result"),
-        ("hostname\tpassed\n", "which is no check result"),
+        ("motd of the day\n", "a node check printed 'motd of the day', which is not a check result"),
+        ("hostname\tmaybe\tx\n", "which is not a check result"),
+        ("hostname\tpassed\n", "which is not a check result"),
     ],
 )
 def test_any_other_output_is_an_error(output: str, message: str) -> None:

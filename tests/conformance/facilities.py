@@ -34,7 +34,7 @@ _SERVER = {"name": "control-plane-0", "mac": "52:54:00:00:00:0b", "address": "19
 # A directory that the driver is about to remove is kept, and the installer's exit code is its own.
 _KEEPING = """\
 #!/bin/sh
-# It is no FIPS-capable one, and would say so instead of making what the other makes.
+# It is not a FIPS-capable one, and would say so instead of making what the other makes.
 OPENSHIFT_INSTALL_SKIP_HOSTCRYPT_VALIDATION=1 {program} "$@"
 code=$?
 [ "$1" != create ] || cp -a "$4/." {kept}

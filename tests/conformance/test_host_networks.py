@@ -197,7 +197,7 @@ def test_a_route_out_of_nowhere_is_refused(program: str) -> None:
 
 
 def test_nothing_at_all_is_refused(program: str) -> None:
-    with pytest.raises(HostNetworkError, match="no interface is described"):
+    with pytest.raises(HostNetworkError, match="describes no interface"):
         keyfiles(_network(), program)
 
 

@@ -128,7 +128,7 @@ def test_butane_is_translated_or_told_with_its_line(butane: Path, tmp_path: Path
     a, b, c, d = caught.value.problems
     assert a.startswith("site/a.bu:4: ") and "path not absolute" in a
     assert b.startswith("site/b.bu:4: unused key storages")
-    assert c.startswith("site/c.bu: it is no MachineConfig -> set variant: openshift")
+    assert c.startswith("site/c.bu: it is not a MachineConfig -> set variant: openshift")
     assert d.startswith("site/d.bu:1: ")
 
 

@@ -49,7 +49,7 @@ class Block:
     def one(self, name: str) -> str | None:
         """The value of a directive that stands there once at most."""
         found = self.all(name)
-        assert len(found) <= 1, f"{self}: {name} stands there twice"
+        assert len(found) <= 1, f"{self}: {name} is there twice"
         return found[0] if found else None
 
     @property

@@ -21,7 +21,7 @@ ORDER = {"method": "POST", "path": "/devices$"}
 GATE = "worker-checks-reachable"
 FAULTS = {
     "lab-worker-0": ("ignition_fails", "Ignition could not apply", "Ignition failed"),
-    "lab-worker-1": ("wrong_rootfs", "the root file system is not the one", "rootfs hash mismatch"),
+    "lab-worker-1": ("wrong_rootfs", "the root file system does not belong to the initramfs", "rootfs hash mismatch"),
     "lab-worker-2": ("no_ssh", "refused", "masked"),
 }
 """Each node's fault, what the gate says of it, what its console says."""

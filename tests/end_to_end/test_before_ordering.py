@@ -152,7 +152,9 @@ def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypat
 
     listed = facility.make("sweep", fails=True)
     assert left(facility) == before, "it only lists"
-    assert "5 things of another checkout or of a lost state" in listed.text and "others" not in listed.out, listed.text
+    assert "5 resources of another checkout or of a lost state" in listed.text and "others" not in listed.out, (
+        listed.text
+    )
 
     monkeypatch.setenv("SWEEP", "delete")
     monkeypatch.setenv("CONFIRM", "yes")
@@ -160,9 +162,9 @@ def test_what_stacks_left_is_swept_and_nothing_else(facility: Project, monkeypat
     assert left(facility) == before
     monkeypatch.setenv("OF", "ci")
     monkeypatch.delenv("CONFIRM")
-    assert "nobody confirmed" in facility.make("sweep", fails=True).text
+    assert "was not confirmed" in facility.make("sweep", fails=True).text
     monkeypatch.setenv("CONFIRM", "00000000")
-    assert "was for others" in facility.make("sweep", fails=True).text
+    assert "was for another list" in facility.make("sweep", fails=True).text
     assert left(facility) == before
 
     monkeypatch.delenv("SWEEP")

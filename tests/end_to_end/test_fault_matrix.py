@@ -166,7 +166,7 @@ def _unclear(done: Done, way: Way, *, fresh: bool) -> str | None:
 
 
 def _struck(project: Project) -> list[str]:
-    """The calls that have failed until now; one that failed twice stands there twice."""
+    """The calls that have failed until now; one that failed twice is there twice."""
     return [call for fault in json.loads(project.inside("hits")) for call in fault["calls"]]
 
 

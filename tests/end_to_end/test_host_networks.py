@@ -72,7 +72,7 @@ def test_nmstatectl_says_in_a_preview_what_it_does_not_take(rack: Project) -> No
     rack.configure(**_changed(3, "protocol", "802.1z"))
     told = rack.make("preview", fails=True).text
     rack.restore()
-    assert "nmstatectl does not take these networks, and nothing was changed" in told
+    assert "nmstatectl refuses these networks; nothing was changed" in told
     assert "platform.servers[3].networkConfig" in told and "802.1z" in told
 
 

@@ -86,7 +86,7 @@ def test_a_facility_of_several_stacks(pooled: Project) -> None:
     _kill(pooled, "up", lambda _: _begun(pooled, "gpu", "pooled-worker-20-device"), "a machine of a pool is ordered")
     _kill(pooled, "up", lambda _: _begun(pooled, "compute", "nodes-ready"), "nodes are waited for", engine=True)
     done = pooled.make("up", seconds=_SECONDS)
-    assert "did not end well" in done.text
+    assert "was interrupted or failed" in done.text
     before = _assert_finished(pooled, compute, gpu)
     _assert_unchanged(pooled, stacks=3)
 
@@ -110,7 +110,7 @@ def test_a_facility_of_several_stacks(pooled: Project) -> None:
     # No machine moves from one stack to another one.
     pooled.configure(workers={"pools": [{**compute, "name": "renamed"}, late]})
     refused = pooled.make("up", fails=True).told
-    assert "pooled-worker-10" in refused and "would go to pool 'renamed', and nothing was changed" in refused
+    assert "pooled-worker-10" in refused and "would move to pool 'renamed'; nothing was changed" in refused
     pooled.restore()
 
     _kill(pooled, "down", lambda run: "compute: " in run.printed() and "deleted" in run.printed(), "a pool goes")

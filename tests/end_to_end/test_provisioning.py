@@ -239,7 +239,7 @@ def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch:
         assert told.index("stack 'hub'") < told.index("stack 'ironic7'") and "up: no changes" in told
         assert_installed(project, ironic, by="cd", told=told)
         project.assert_unchanged("up", "preview", "refresh")
-    assert "servers are had from its Ironic by stack ironic7" in project.make("down", fails=True).text
+    assert "these stacks have servers of its Ironic:  ironic7" in project.make("down", fails=True).text
     with stack_of(project, CLUSTER):
         monkeypatch.setenv("KEEP_LAB", "1")
         project.make("down")

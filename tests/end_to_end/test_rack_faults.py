@@ -67,10 +67,10 @@ CASES = (
     _certificate(0, "expired", "has expired", "give the BMC a new certificate, or trust this one: `fingerprint"),
     _certificate(1, "early", "is not valid yet", "give the BMC a new certificate, or trust this one: `fingerprint"),
     _certificate(4, "other-name", "is for ", "correct `address`, give the BMC a certificate for it"),
-    _certificate(5, "other-ca", "is not trusted", "set `ca` to what it is signed by"),
+    _certificate(5, "other-ca", "is not trusted", "set `ca` to the authority that signed it"),
     Case(
         server=6, during="claim", fault={"kind": "away"},
-        says=("it ends connections before TLS comes about", "look whether the BMC is in order; run the same again"),
+        says=("it closes connections before TLS is established", "check the BMC; then run the same command again"),
     ),
     Case(server=0, during="installation", fault={"kind": "slow", "seconds": 0.5}),
     Case(server=1, during="installation", fault={"kind": "unavailable", "count": 4}),
@@ -85,7 +85,7 @@ CASES = (
     Case(server=8, during="installation"),
     Case(
         server=4, during="re-provisioning", fault={"kind": "boot_not_honoured"},
-        says=("network boot: it came up from its disk instead; it is sent into its installer again",),
+        says=("network boot: it booted from its disk instead; it is booted into its installer again",),
     ),
     Case(
         server=5, during="re-provisioning", fault={"kind": "boot_dropped"},

@@ -27,7 +27,7 @@ def test_preview_without_network_and_credentials(
 
     record_property(f"{TOLD}preview", f"make preview STACK=da11 without network: {done.seconds:.1f} s")
     assert "da11-worker-2-device" in done.out and "to create" in done.out, done.out
-    assert "cost: not known: a rehearsal asks nobody for prices" in done.out, done.out
+    assert "cost: not known: a rehearsal requests no prices" in done.out, done.out
     assert done.seconds <= 10, "it should be 5 s on a machine that does nothing else"
     assert project.git("status", "--porcelain", "--ignored=no") == ""
     assert not (project.root / ".state").exists()

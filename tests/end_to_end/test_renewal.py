@@ -74,7 +74,7 @@ def test_a_wrong_pull_secret_is_corrected(project: Project) -> None:
     project.keep(install=_RIGHT)
     refused = project.make("up", fails=True).text
     why = "the installer's assets would have to be made anew, because"
-    assert f"{why} what they are made of has changed since: pullSecret of install-config.yaml" in refused
+    assert f"{why} their sources have changed since: pullSecret of install-config.yaml" in refused
     assert "whether there is one is not known" in refused and "does not answer" in refused
     assert _when(project) == first["modified"] and project.devices() == before, "nothing goes without consent"
     project.discard()

@@ -74,7 +74,7 @@ def test_it_is_never_installed_again_not_even_with_consent(node: Project) -> Non
     node.configure(**_changed(reprovision={"consent": ["control-plane-0"]}))
     refused = node.make("up", fails=True).text
     assert f"control plane machine {_NODE} cannot be installed again: it is the only member, and no quorum" in refused
-    assert "or take the change back" in refused
+    assert "or undo the change" in refused
     assert _boots(node) == before
     assert "bootstrap.ign" not in node.uploaded(), "it holds the cluster's keys"
     node.configure()

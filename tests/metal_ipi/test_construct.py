@@ -90,7 +90,7 @@ def test_a_cluster_has_the_resources_of_its_stack(tmp_path: Path) -> None:
 
 def test_wrong_settings_are_told_by_property_and_nothing_is_made(tmp_path: Path) -> None:
     told = _refused(tmp_path, lambda: tree(clusterName="Bad_Name", workers={"cuont": 1}))
-    assert "property clusterName" in told and "it is no DNS label" in told
+    assert "property clusterName" in told and "it is not a DNS label" in told
     assert "property workers.cuont" in told and "did you mean 'count'?" in told
     assert "swordfish" not in told
 

@@ -96,7 +96,7 @@ def test_what_is_wrong_is_seen() -> None:
     given = tree("da11", workers={"cuont": 1}, dns={"type": "rfc2137"}, ssh={"authorizedKeys": [1]})
     del given["clusterName"]
     assert sorted(each.partition("Cluster.")[2] for each in problems(_SCHEMA, "metal-ipi:index:Cluster", given)) == [
-        "clusterName is missing", "dns is of no kind there is", "ssh.authorizedKeys[0] is no string",
+        "clusterName is missing", "dns is of no kind there is", "ssh.authorizedKeys[0] is not a string",
         "workers.cuont does not exist",
     ]  # fmt: skip
 

@@ -21,7 +21,7 @@ def problems(schema: Mapping[str, Any], token: str, properties: Mapping[str, Any
 
 def _object(schema: Mapping[str, Any], described: Mapping[str, Any], given: Any, path: str) -> Iterator[str]:
     if not isinstance(given, Mapping):
-        yield f"{path} is no object"
+        yield f"{path} is not an object"
         return
     yield from (f"{path}.{name} is missing" for name in described["required"] if name not in given)
     for name, value in given.items():
@@ -52,4 +52,4 @@ def _value(schema: Mapping[str, Any], wanted: Mapping[str, Any], given: Any, pat
     elif not isinstance(given, _KINDS.get(wanted["type"], ())) or isinstance(given, bool) != (
         wanted["type"] == "boolean"
     ):
-        yield f"{path} is no {wanted['type']}"
+        yield f"{path} is not a {wanted['type']}"

@@ -90,7 +90,7 @@ def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
                 "allowed-plans": "platform.workerPlan` to one of m3",
                 "required-tags": "lacks the tag team=",
                 "open-ports": "none wider than /16",
-                "hourly-budget": "and 1 is its budget",
+                "hourly-budget": "and its budget is 1",
             },
             {
                 "allowed-plans": {"worker": ["m3"]},
@@ -140,9 +140,9 @@ def test_an_advisory_rule_is_told_and_does_not_refuse(copy: Project) -> None:
             "broken_program.py",
             {
                 "no-spot-control-plane": "order it on demand",
-                "plain-user-data": "its userdata holds a password",
+                "plain-user-data": "its userdata contains a password",
                 "required-tags": "readable lacks the tags metal-ipi, metal-ipi:stack=",
-                "secrets-marked": "metal: authToken holds a secret that is not marked as one",
+                "secrets-marked": "metal: authToken contains a secret that is not marked as one",
                 "dns-below-cluster": "www.facility.test is not below lab.facility.test",
             },
         ),

@@ -81,7 +81,7 @@ def test_an_arbiter_counts_as_a_member_of_etcd() -> None:
     (message,) = _messages(before, before[:2])
     assert "lab-arbiter-0 would be deleted" in message
     *_, most = _messages(before, before[:1], "arbiter-0", "control-plane-1")
-    assert "2 of 3 machines with etcd would go at once" in most and "survives the loss of 1" in most
+    assert "2 of 3 machines with etcd would be lost at once" in most and "survives the loss of 1" in most
     run = resource(
         INSTALLATION, "arbiter-0-installation", hostname="lab-arbiter-0", role="arbiter", generation="a" * 16
     )
@@ -94,14 +94,14 @@ def test_never_more_go_at_once_than_etcd_survives(count: int, survives: int) -> 
     before, consent = _control_plane(count), [f"control-plane-{number}" for number in range(count)]
     for lost in (survives, survives + 1):
         messages = _messages(before, [*map(_anew, before[:lost]), *before[lost:]], *consent)
-        told = f"{lost} of {count} machines with etcd would go at once"
+        told = f"{lost} of {count} machines with etcd would be lost at once"
         assert [message.startswith(told) for message in messages] == [True] * (lost - survives)
 
 
 def test_the_only_one_never_goes() -> None:
     before = _control_plane(1)
     (message,) = _messages(before, [_anew(before[0])], "control-plane-0")
-    assert message.startswith("the only etcd member would go (lab-control-plane-0)")
+    assert message.startswith("the only etcd member would be lost (lab-control-plane-0)")
 
 
 @pytest.mark.parametrize("count", [1, 3])

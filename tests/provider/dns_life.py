@@ -173,7 +173,7 @@ async def pools(zone: Zone) -> None:
     await gpu.delete()
     assert zone.values(f"apps.{DOMAIN}", "A") == {f"198.51.100.{number}" for number in (1, 3, 4)}
     other = await resource(zone, stack="other-gpu")
-    with pytest.raises(DnsConflict, match="already has values which are not ours"):
+    with pytest.raises(DnsConflict, match="already has values that this stack did not set"):
         await other.up(inputs(a(name, "198.51.100.9"), beside="metal-ipi/other"))
     await late.delete()
     await cluster.delete()

@@ -43,7 +43,7 @@ class WatchedLoop(asyncio.SelectorEventLoop):
         super().__init__(self._watched)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        """As always; what goes on in a thread (names are looked up, files are read) is no pause."""
+        """As always; what goes on in a thread (names are looked up, files are read) is not a pause."""
         job = super().run_in_executor(executor, func, *args)
         self._in_threads += 1
         job.add_done_callback(self._ended)

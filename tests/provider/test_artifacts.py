@@ -95,7 +95,7 @@ async def test_files_that_are_nearly_the_same_are_uploaded_whole(tmp_path: Path,
     await it.up({**told, "derived": other})
     assert [(folder / name).read_text() for name in texts] == [texts["a.ign"], "another", texts["c.ign"]]
     assert await it.check({**told, "like": "x.ign", "derived": {"a.ign": "[]", "b/": "[]"}}) == [
-        'derived["b/"] is no plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot',
+        'derived["b/"] is not a plain file name: letters, digits, `.`, `_` and `-`, not beginning with a dot',
         "like must be the name of one of `files`: `derived` has what others have instead of it",
         'derived["a.ign"] is one of `files` already',
     ]

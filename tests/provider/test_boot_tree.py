@@ -108,7 +108,7 @@ def test_the_chain_script_leads_to_scripts_as_they_are_named_and_to_nothing_else
 
 
 def test_no_mac_address() -> None:
-    with pytest.raises(InvalidInputs, match=r"52:54 is no MAC address"):
+    with pytest.raises(InvalidInputs, match=r"52:54 is not a MAC address"):
         boot_tree.script_name("52:54")
 
 

@@ -40,8 +40,8 @@ async def test_secrets_are_marked() -> None:
 @pytest.mark.parametrize(
     ("made", "wanted", "told"),
     [
-        ({}, {"keyType": "ecdsa"}, "of the type ed25519, and are now to be of the type ecdsa"),
-        ({"keyType": "ecdsa"}, {}, "of the type ecdsa, and are now to be of the type ed25519"),
+        ({}, {"keyType": "ecdsa"}, "of the type ed25519, and the settings now need the type ecdsa"),
+        ({"keyType": "ecdsa"}, {}, "of the type ecdsa, and the settings now need the type ed25519"),
     ],
 )
 async def test_another_type_of_key_is_refused_in_the_preview(

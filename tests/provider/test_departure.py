@@ -111,7 +111,9 @@ async def test_an_api_that_cannot_cordon(site: Site) -> None:
     respond = site.cluster.respond
     site.cluster.respond = lambda method, path, body: None if method == "PATCH" else respond(method, path, body)
     await goes(site, machine)
-    assert any(f"{NODE} is not drained before it goes: the cluster at" in message for message in site.told.messages)
+    assert any(
+        f"{NODE} is not drained before it is removed: the cluster at" in message for message in site.told.messages
+    )
 
 
 async def test_who_is_given_up() -> None:

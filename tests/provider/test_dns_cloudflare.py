@@ -127,13 +127,13 @@ async def test_throttling_is_borne_as_long_as_is_asked(zone: CloudZone) -> None:
     zone.cloud.faults += [("GET", slow), ("POST", slow), ("POST", Refused(429, 10013, "slow down"))]
     await it.up(inputs(a("api", "198.51.100.1")))
     assert zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1"}
-    assert any("throttles (429)" in message for message in it.harness.log.messages)
+    assert any("limits requests (HTTP 429)" in message for message in it.harness.log.messages)
 
 
 async def test_a_service_that_only_throttles_is_given_up(zone: CloudZone) -> None:
     it = await resource(zone, propagationTimeout=1)
     zone.cloud.faults += [("GET", Refused(429, 10013, "slow down"))] * 40
-    with pytest.raises(RemoteError, match=r"throttles \(429\)"):
+    with pytest.raises(RemoteError, match=r"limits requests \(HTTP 429\)"):
         await it.up(inputs(a("api", "198.51.100.1")))
     zone.cloud.faults.clear()
 
@@ -155,7 +155,7 @@ async def test_what_the_service_refuses_is_told_in_its_words(zone: CloudZone) ->
     with pytest.raises(RemoteError, match="400: 1004 DNS Validation Error: TTL must be between 60 and 86400"):
         await (await resource(zone)).up(inputs(a("api", "198.51.100.1"), ttl=30))
     elsewhere = {**inputs(a("api", "198.51.100.1")), "zone": "lab.facility.test"}
-    with pytest.raises(RemoteError, match=r"does not let us at zone lab\.facility\.test: No domain found"):
+    with pytest.raises(RemoteError, match=r"gives no access to zone lab\.facility\.test: No domain found"):
         await (await resource(zone)).up(elsewhere)
 
 

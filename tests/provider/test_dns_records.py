@@ -137,7 +137,7 @@ async def test_what_a_wildcard_answers_is_no_clash(server: dict[str, Any]) -> No
 
 async def test_a_wrong_key_is_named_and_not_shown(server: dict[str, Any]) -> None:
     wrong = {**server["tsig"], "secret": "d3Jvbmd3cm9uZ3dyb25nd3Jvbmc="}
-    with pytest.raises(RemoteError, match=r"TSIG secret is not the server's; see dns\.tsig\.secret") as caught:
+    with pytest.raises(RemoteError, match=r"has another TSIG secret: correct dns\.tsig\.secret") as caught:
         await (await resource(Knot(server), tsig=wrong)).up(inputs(a("wrong", "198.51.100.1")))
     assert "d3Jvbmd3" not in str(caught.value)
     unknown = {**server["tsig"], "name": "nobody."}
@@ -175,7 +175,7 @@ async def test_a_zone_is_delegated_by_hand(server: dict[str, Any], tmp_path: Pat
         while not it.harness.log.messages:
             assert not running.done(), running.result()
             await asyncio.sleep(0.05)
-        told = next(message for message in it.harness.log.messages if "by hand, to delegate" in message)
+        told = next(message for message in it.harness.log.messages if " to delegate " in message)
         assert "sub.facility.test. NS ns1.sub.facility.test." in told
         assert "ns1.sub.facility.test. A 192.0.2.53" in told
         assert not running.done()

@@ -174,8 +174,8 @@ async def test_throttling_is_borne(zone: HostedZone) -> None:
     ("code", "told"),
     [
         ("ExpiredToken", r"have expired; set dns\.sessionToken"),
-        ("InvalidClientTokenId", r"are not known; see dns\.accessKeyId"),
-        ("SignatureDoesNotMatch", r"see dns\.secretAccessKey"),
+        ("InvalidClientTokenId", r"are not known; correct dns\.accessKeyId"),
+        ("SignatureDoesNotMatch", r"correct dns\.secretAccessKey"),
         ("AccessDenied", r"may not do this"),
     ],
 )
@@ -201,10 +201,10 @@ async def test_a_set_that_somebody_changes_meanwhile_is_read_again(zone: HostedZ
 
 async def test_zones_are_found_by_name_or_id(zone: HostedZone) -> None:
     await (await resource(zone, zoneId=zone.id)).up(inputs(a("api", "198.51.100.1")))
-    with pytest.raises(RemoteError, match=r"has no hosted zone ZNOSUCH; see dns\.zoneId"):
+    with pytest.raises(RemoteError, match=r"has no hosted zone ZNOSUCH; correct dns\.zoneId"):
         await (await resource(zone, zoneId="ZNOSUCH")).up(inputs(a("b", "198.51.100.1")))
     elsewhere = {**inputs(a("api", "198.51.100.1")), "zone": "lab.facility.test"}
-    with pytest.raises(RemoteError, match=r"has no hosted zone lab\.facility\.test; see dns\.zone"):
+    with pytest.raises(RemoteError, match=r"has no hosted zone lab\.facility\.test; check dns\.zone"):
         await (await resource(zone)).up(elsewhere)
     zone.client.create_hosted_zone(Name="facility.test", CallerReference="twin")
     with pytest.raises(RemoteError, match=r"has 2 zones facility\.test .*set dns\.zoneId"):

@@ -121,7 +121,7 @@ async def test_a_machine_that_disappears_and_one_that_stays(it: Resource, metal:
     await it.up(INPUTS)
     metal.stays = True
     it.state["timeoutSeconds"] = 9
-    with pytest.raises(ProviderError, match=r"is still deprovisioning 9 s after its deletion .* to wait on"):
+    with pytest.raises(ProviderError, match=r"is still deprovisioning 9 s after its deletion .* to continue to wait"):
         await it.delete()
 
 
@@ -189,7 +189,7 @@ async def test_a_reserved_server_is_waited_for_until_it_is_cleared(it: Resource,
     ("shown", "told"),
     [
         (_HELD, r"reservation r holds machine theirs \(d\): delete that, or name another"),
-        (_CLEARED, "reservation r is not provisionable after 60 s; run this again to wait on"),
+        (_CLEARED, "reservation r is not provisionable after 60 s; run the same command again to continue to wait"),
     ],
 )
 async def test_a_reserved_server_that_does_not_come_is_told(

@@ -70,12 +70,12 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.mark.parametrize(
     ("answer", "networks", "observed"),
     [
-        ("loaded\t198.51.100.5\n127.0.0.1", "198.51.100.5", "port {port} of a does not answer us"),
+        ("loaded\t198.51.100.5\n127.0.0.1", "198.51.100.5", "port {port} of a does not answer this computer"),
         # From an allowed network nothing is proven.
         (
             "loaded\t198.51.100.5\n198.51.100.77",
             "198.51.100.64/26",
-            "not proven, for we are let in ourselves: 198.51.100.77 is in 198.51.100.64/26",
+            "not tested, because this computer is allowed itself: 198.51.100.77 is in 198.51.100.64/26",
         ),
         ("skipped\tno filter of its own\n127.0.0.1", "198.51.100.5", "a: no filter of its own"),
     ],
@@ -89,7 +89,7 @@ async def test_what_is_observed(closed: int, answer: str, networks: str, observe
 @pytest.mark.parametrize(
     ("address", "journal", "status", "told"),
     [
-        ("127.0.0.1", None, 0, "port {port} of a answers 127.0.0.1, which no allowed network holds"),
+        ("127.0.0.1", None, 0, "port {port} of a answers 127.0.0.1, which is in no allowed network"),
         # So does the address in front of the nodes.
         ("127.0.0.2", None, 0, "port {port} of 127.0.0.2 answers"),
         ("127.0.0.3", "nft: no such file\n", 1, "ended with 1: nft: no such file"),
@@ -113,7 +113,7 @@ async def test_only_what_changed_is_handed_over_and_only_to_those_that_are_there
     assert (await it.up(access(both)))["passedAt"] == first["passedAt"], "nobody is asked again"
     async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=port):
         state = await it.up(access(both, ("198.51.100.5", "198.51.100.6")))
-    assert state["observed"] == f"port {closed} of stays does not answer us"
+    assert state["observed"] == f"port {closed} of stays does not answer this computer"
 
 
 async def test_one_that_is_added_is_let_in_by_the_others_before_it_answers(
@@ -134,7 +134,7 @@ async def test_one_that_is_added_is_let_in_by_the_others_before_it_answers(
         waiting = asyncio.ensure_future(it.up(wanted))
         await asyncio.wait_for(told.wait(), 30)
     async with ssh.node(HOST, CLIENT, reads=True, journal=says(), port=later):
-        assert (await waiting)["observed"] == f"port {closed} of old, new does not answer us"
+        assert (await waiting)["observed"] == f"port {closed} of old, new does not answer this computer"
 
 
 async def test_nodes_forget_the_networks_of_a_pool_that_goes(closed: int, metal: FakeMetal) -> None:

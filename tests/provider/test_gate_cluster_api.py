@@ -118,12 +118,12 @@ async def test_a_step_that_fails_is_told_once_and_with_what_the_providers_gather
     assert log.messages == [f"{told}\n  logs: {tmp_path / 'available'}"]
     assert (tmp_path / "available" / "bootstrap.node.console.log").read_text() == "login:"
     cluster.answers[secret] = 403, {}
-    assert "logs that could not be had: HTTP 403" in str((await check.look(61.0)).fatal)
+    assert "logs that could not be read: HTTP 403" in str((await check.look(61.0)).fatal)
 
 
 async def test_an_object_that_nobody_looked_at_is_told(cluster: FakeCluster) -> None:
     _hub(cluster, 0, MetalIpiCluster=_condition("Other", "True"))
-    assert "MetalIpiCluster one: our providers have not looked at it yet" in (await _check(cluster).look(0.0)).text
+    assert "MetalIpiCluster one: our providers have not processed it yet" in (await _check(cluster).look(0.0)).text
 
 
 async def test_a_cluster_passes_when_nothing_of_it_is_left_to_be_done(cluster: FakeCluster) -> None:

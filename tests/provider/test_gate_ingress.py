@@ -46,7 +46,7 @@ async def _seen(names: tuple[str, ...] | None, answer: bytes) -> tuple[bool, str
         ),
         (("*.apps.other.example.com",), b"HTTP/1.0 200 OK\r\n\r\n", False, "for *.apps.other.example.com, not"),
         ((f"*.{_DOMAIN}",), b"", False, "closed without an answer"),
-        ((f"*.{_DOMAIN}",), b"SSH-2.0\r\n", False, "speaks no HTTP"),
+        ((f"*.{_DOMAIN}",), b"SSH-2.0\r\n", False, "does not speak HTTP"),
         (None, b"", False, "127.0.0.1"),
     ],
 )

@@ -81,19 +81,22 @@ async def test_without_a_route_the_ipv6_address_is_not_tried_and_that_is_told(mo
     it = await resource()
     async with ssh.node(HOST, CLIENT) as port:
         state = await it.up(gate([node("both", port, ipv6="2001:db8::1")]))
-    assert "not tried at IPv6, for there is no route from here: both" in state["observed"]
+    assert "not tried at IPv6, because there is no route from here: both" in state["observed"]
 
 
 @pytest.mark.parametrize(
     ("looks", "told"),
     [
         # As OpenShift's nodes: another boot follows the one that puts the operating system in place.
-        ([("1", "pending"), ("1", "restarting"), ("1", "restarted"), ("2", "restarted")], "its first boot goes on"),
+        (
+            [("1", "pending"), ("1", "restarting"), ("1", "restarted"), ("2", "restarted")],
+            "its first boot is not finished",
+        ),
         # Seen late: the unit runs still. Seen too seldom to meet it.
         ([("1", "restarting"), ("2", "restarted")], "about to restart"),
-        ([("1", "pending"), ("1", "restarted"), ("2", "restarted")], "its first boot goes on"),
+        ([("1", "pending"), ("1", "restarted"), ("2", "restarted")], "its first boot is not finished"),
         # Where nothing had to change, it does not restart.
-        ([("1", "pending"), ("1", "finished")], "its first boot goes on"),
+        ([("1", "pending"), ("1", "finished")], "its first boot is not finished"),
     ],
 )
 async def test_a_node_that_is_still_to_restart_is_waited_for(looks: list[tuple[str, str]], told: str) -> None:
@@ -108,7 +111,7 @@ async def test_a_first_boot_that_does_not_end_fails_with_what_was_last_seen() ->
     async with ssh.node(HOST, CLIENT, boot_states=lambda: ("1", "pending")) as port:
         with pytest.raises(GateFailed, match="did not pass within 1 s") as caught:
             await (await resource()).up(gate([node("worker", port)], timeout=1))
-    assert "worker (its first boot goes on: the operating system of the cluster's release is not in" in str(
+    assert "worker (its first boot is not finished: the operating system of the cluster's release is not in" in str(
         caught.value
     )
 

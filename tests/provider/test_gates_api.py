@@ -113,7 +113,7 @@ async def test_a_handshake_that_never_ends_is_no_fault_of_tls(
 async def test_another_ca_is_not_trusted(cluster: FakeCluster) -> None:
     cluster.answers["/readyz"] = (200, {})
     spec = {"url": f"{cluster.url}/readyz", "caPem": trustme.CA().cert_pem.bytes().decode()}
-    with pytest.raises(GateFailed, match="shows a certificate that is not good"):
+    with pytest.raises(GateFailed, match="has a certificate that is not valid"):
         await up(gate("api-answers", spec, timeout=1))
 
 
@@ -183,7 +183,10 @@ async def test_a_control_plane_that_grew_has_to_have_its_members(cluster: FakeCl
         cluster.answers[operator] = answer
         with pytest.raises(GateFailed, match=told):
             await up(wanted)
-    for answer, told in (((200, etcd_operator(members=5)), "etcd is whole"), ((404, {}), "has no etcd operator")):
+    for answer, told in (
+        ((200, etcd_operator(members=5)), "etcd has all its members"),
+        ((404, {}), "has no etcd operator"),
+    ):
         cluster.answers[operator] = answer
         assert told in (await up(wanted)).state["observed"]
 
@@ -208,7 +211,9 @@ async def test_a_replaced_machine_has_to_join_anew(cluster: FakeCluster) -> None
     cluster.answers[REQUESTS] = (404, {})
     cluster.answers[NODES] = (200, {"items": [node("a")]})
     it = await up(gate("nodes-ready", spec("machine-1", "10.0.0.1")))
-    with pytest.raises(GateFailed, match=r"a \(the node of this name is another machine's still, at 10\.0\.0\.1\)"):
+    with pytest.raises(
+        GateFailed, match=r"a \(the node of this name still belongs to another machine, at 10\.0\.0\.1\)"
+    ):
         await up(gate("nodes-ready", spec("machine-2", "10.0.0.2"), timeout=1), it)
     cluster.answers[NODES] = (200, {"items": [node("a", address="10.0.0.2")]})
     assert (await up(gate("nodes-ready", spec("machine-2", "10.0.0.2")), it)).state["observed"] == "Ready: a"
@@ -269,7 +274,8 @@ async def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> 
     (condition,) = cluster.puts[0][1]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Approved", "True")
     assert (
-        "left alone: certificate request csr-stranger (for stranger, which is not one of ours)" in it.state["observed"]
+        "left alone: certificate request csr-stranger (for stranger, which is not a machine of this cluster)"
+        in it.state["observed"]
     )
 
 

@@ -73,7 +73,7 @@ async def test_an_installer_that_failed_without_a_word(site: Site, statuses: lis
 async def test_a_journal_that_cannot_be_read(site: Site) -> None:
     machine = await site.machine("worker-0")
     machine.statuses, machine.journals, machine.fails = [], [""], {"journalctl": "no sudo"}
-    with pytest.raises(InitFailed, match=r"did not tell why; its journal cannot be read \(.*no sudo\)"):
+    with pytest.raises(InitFailed, match=r"reported no reason; its journal cannot be read \(.*no sudo\)"):
         await site.up(machine)
 
 
@@ -100,7 +100,7 @@ async def test_an_installer_that_has_expired_is_published_anew(site: Site, order
         machine.fails["kexec"] = "no kexec"
     assert (await site.up(machine, ordered=ordered))["via"] == ("kexec" if ordered else "network boot")
     assert site.log[1:] == ["install worker-0", "boot disk worker-0", "reboot worker-0"] and site.uploaded() == []
-    again = "worker-0: order: its installer has expired; it is sent into its installer again"
+    again = "worker-0: order: its installer has expired; it is booted into its installer again"
     assert (again in site.told.messages) is ordered
 
 
@@ -118,13 +118,13 @@ async def test_power_lost_in_the_middle_is_caught(site: Site) -> None:
     await site.up(machine)
     assert site.log.count("power loss worker-0") == 2 and site.log.count("network boot worker-0") == 3
     assert site.log[-3:] == ["install worker-0", "boot disk worker-0", "reboot worker-0"]
-    assert "worker-0: network boot: it lost its power; it is sent into its installer again" in site.told.messages
+    assert "worker-0: network boot: it lost its power; it is booted into its installer again" in site.told.messages
 
 
 async def test_power_lost_again_and_again_is_an_error(site: Site) -> None:
     machine = await site.machine("worker-0")
     machine.power_losses = 99
-    with pytest.raises(InitFailed, match=r"worker-0/uuid, .*fell out of its installer 4 times.*`bootMethod`"):
+    with pytest.raises(InitFailed, match=r"worker-0/uuid, .*left its installer 4 times.*`bootMethod`"):
         await site.up(machine)
     assert site.log.count("network boot worker-0") == 4
 
@@ -148,7 +148,7 @@ async def test_a_bmc_that_ignores_the_one_time_boot(site: Site) -> None:
     machine.disk = OLD
     site.driver.ignores = 2
     machine.fails["kexec"] = "no kexec"
-    with pytest.raises(InitFailed, match=r"network boot: it came up from its disk instead.*Try another `bootMe"):
+    with pytest.raises(InitFailed, match=r"network boot: it booted from its disk instead.*try another `bootMe"):
         await site.up(machine)
     # What the user has at hand comes last.
     site.another_run()
@@ -201,7 +201,7 @@ async def test_what_is_installed_already_is_found(site: Site) -> None:
 async def test_files_that_are_gone_are_named(site: Site) -> None:
     machine = await site.machine("worker-0")
     (site.artifacts / "an-unguessable-directory/worker-0.ign").unlink()
-    with pytest.raises(InitFailed, match=r"worker-0\.ign of its installer is not on the artifact host any more"):
+    with pytest.raises(InitFailed, match=r"worker-0\.ign of its installer is no longer on the artifact host"):
         await site.up(machine)
     assert site.log == []
 

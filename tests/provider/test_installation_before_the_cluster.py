@@ -48,7 +48,7 @@ async def test_a_preview_shows_it(site: Site) -> None:
     inputs = site.inputs(machine, **_DISPOSABLE)
     old = {**inputs, **site.states[machine.name]}
     assert site.item.preview(site.context(machine.name), old, inputs)["generation"] == NEW
-    with pytest.raises(InvalidInputs, match="which is done with consent only"):
+    with pytest.raises(InvalidInputs, match="which needs your consent"):
         site.item.preview(site.context(machine.name), old, {**inputs, "disposable": False})
 
 

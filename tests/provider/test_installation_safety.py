@@ -46,7 +46,7 @@ async def test_a_control_plane_machine_that_was_only_cordoned_still_counts(site:
     await machines[1].start("off")
     site.another_run()
     with pytest.raises(
-        ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-1\S* \(is not .*etcd can spare"
+        ProviderError, match=r"control-plane-0\S* is not installed: .*control-plane-1\S* \(is not .*etcd can spare"
     ):
         await site.up(machines[0], **CONSENTED)
     assert machines[0].installs == 0 and machines[0].disk == OLD
@@ -59,7 +59,7 @@ async def test_the_others_are_asked_again_right_before_a_control_plane_machine_g
     await until(lambda: bool(site.log))
     await machines[1].start("off")
     site.nodes.budgets.clear()
-    with pytest.raises(ProviderError, match=r"-0\S* is not taken down: while it was drained, .*-1\S* \(is not Rea"):
+    with pytest.raises(ProviderError, match=r"-0\S* is not installed: while it was drained, .*-1\S* \(is not Rea"):
         await waiting
     assert machines[0].installs == 0 and machines[0].disk == OLD
 
@@ -89,7 +89,7 @@ async def test_a_control_plane_machine_stays_while_etcd_misses_another_member(si
     machines = await site.control_plane()
     for operator, told in (
         (etcd_operator(node_of("control-plane-1")), r"etcd \(2 of 3 members are available, control-plane-1"),
-        ({}, r"etcd \(is not Available: its operator does not tell why\)"),
+        ({}, r"etcd \(is not Available: its operator gives no reason\)"),
         (
             restarting(),
             r"etcd \(is being restarted member by member: NodeInstallerProgressing: 1 nodes are at revision 6",
@@ -98,7 +98,7 @@ async def test_a_control_plane_machine_stays_while_etcd_misses_another_member(si
     ):
         site.nodes.etcd = lambda operator=operator: operator
         site.another_run()
-        with pytest.raises(ProviderError, match=rf"control-plane-0\S* is not taken down: .*{told}"):
+        with pytest.raises(ProviderError, match=rf"control-plane-0\S* is not installed: .*{told}"):
             await site.up(machines[0], **CONSENTED)
     assert site.log == []
 
@@ -110,12 +110,12 @@ async def test_a_control_plane_machine_is_back_when_etcd_has_its_member(site: Si
     site.nodes.etcd = lambda: etcd_operator(
         *([node_of("control-plane-0")] if "reboot control-plane-0" in site.log else [])
     )
-    text = r"-0\S* was installed and is Ready, but etcd is not whole after 30 s: 2 of 3 .*has to be taken out:\n.*\n"
+    text = r"-0\S* was installed and is Ready, but etcd does not have all .* 30 s: 2 of 3 .*has to be removed:\n.*\n"
     with pytest.raises(ProviderError, match=text):
         await site.up(machines[0], timeoutSeconds=30, **etcd.inputs(machines[0]))
-    # No other one goes before somebody saw to it; then the same command goes on.
+    # No other one goes before somebody saw to it; then run the same command again.
     site.another_run()
-    with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*etcd \(2 of 3"):
+    with pytest.raises(ProviderError, match=r"control-plane-1\S* is not installed: .*etcd \(2 of 3"):
         await site.up(machines[1], **CONSENTED)
     site.nodes.etcd = etcd_operator
     site.another_run()
@@ -126,7 +126,7 @@ async def test_a_control_plane_machine_is_back_when_etcd_has_its_member(site: Si
 async def test_a_control_plane_machine_that_etcd_misses_is_brought_back(site: Site) -> None:
     machines = await site.control_plane()
     guard(site, machines[0])
-    with pytest.raises(ProviderError, match=r"guard: .*leave the budget as it is"):
+    with pytest.raises(ProviderError, match=r"guard: .*leave the disruption budget as it is"):
         await site.up(machines[0], **CONSENTED)
     etcd = FakeEtcd(world=site, machines=machines)
     await machines[0].start("off")
@@ -139,7 +139,7 @@ async def test_a_worker_that_is_silent_but_ready_waits_for_its_turn(site: Site) 
     machine, other = await site.machine("worker-0", installed=OLD), await site.machine("worker-1", installed=OLD)
     await other.start("off")
     await goes_silent(machine)
-    with pytest.raises(ProviderError, match=r"worker-0\S* is not taken down: .*worker-1\S* \(is not Ready\)"):
+    with pytest.raises(ProviderError, match=r"worker-0\S* is not installed: .*worker-1\S* \(is not Ready\)"):
         await site.up(machine)
     assert site.log == [] and machine.installs == 0
 
@@ -162,12 +162,12 @@ async def test_an_unfinished_installation_of_a_silent_machine_asks_the_cluster_f
     with pytest.raises(InitFailed, match=r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent"):
         await site.up(machines[0], **{**CONSENTED, "consent": False})
     await machines[1].start("off")
-    with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down: .*control-plane-1"):
+    with pytest.raises(InitFailed, match=r"control-plane-0\S* is not installed: .*control-plane-1"):
         await site.up(machines[0], **CONSENTED)
     assert site.log == [] and machines[0].disk == OLD
     # Made anew, it is asked as well.
     del site.states["control-plane-0"]
-    with pytest.raises(InitFailed, match=r"control-plane-0\S* is not taken down"):
+    with pytest.raises(InitFailed, match=r"control-plane-0\S* is not installed"):
         await site.up(machines[0], **CONSENTED)
     assert site.log == []
 

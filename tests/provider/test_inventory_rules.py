@@ -68,7 +68,7 @@ def test_a_server_that_is_as_it_should_be() -> None:
 def test_a_server_of_which_nothing_is_told_is_no_error() -> None:
     nothing = replace(HOST, told=Hardware(where="w"), tpm2=True, boot_method="live-iso", boot_mode="uefi")
     ((check, level, what),) = said(nothing, replace(nothing, name="worker-1"))
-    assert (check, level) == ("tpm", "warning") and what.startswith("whether it has a TPM, the BMC does not tell")
+    assert (check, level) == ("tpm", "warning") and what.startswith("the BMC does not report whether it has a TPM")
     assert table.of(nothing).count(table.UNTOLD) == 8
 
 
@@ -85,7 +85,7 @@ _ARBITER = {"least": sizes.least("arbiter", "4.20.0", live=False)}
         ({"architecture": "aarch64"}, {}, "architecture", "error", "are aarch64, and boot.architecture is x86_64"),
         ({}, {"device": {"serial": "S9"}}, "disks", "error", "no disk meets the rules for the disk to inst"),
         ({}, {"device": {"rotational": True, "maxSize": 500}}, "disks", "error", "(rotational: true, maxSize: 500)"),
-        ({}, {"device": {"minSize": 10}}, "disks", "warning", "one must be left: small, large"),
+        ({}, {"device": {"minSize": 10}}, "disks", "warning", "only one may: small, large"),
         ({"disks": [replace(SMALL, size_bytes=64 * 10**9)]}, {}, "disks", "error", "less than the 100 GB"),
         ({"disks": [replace(SMALL, size_bytes=40 * 10**9)]}, _ARBITER, "disks", "error", "50 GB that the assist"),
         ({"cards": [Card(mac=OTHER)]}, {}, "cards", "error", f"with the MAC address {MAC}, but {OTHER}"),
@@ -95,7 +95,7 @@ _ARBITER = {"least": sizes.least("arbiter", "4.20.0", live=False)}
         ({"boot_modes": ["bios"]}, {"boot_mode": "uefi"}, "firmware", "error", "not offer bootMode uefi, but bios"),
         ({"boot_mode": "bios"}, _HTTP, "firmware", "error", "bootMethod uefi-http needs UEFI"),
         ({"boot_mode": "bios", **_ARM}, _ARM, "firmware", "error", "by UEFI only"),
-        ({"override": "Pxe"}, {}, "firmware", "warning", "somebody has it boot Pxe at every start"),
+        ({"override": "Pxe"}, {}, "firmware", "warning", "it is set to boot Pxe at every start"),
         ({"tpm": "none"}, _TPM, "tpm", "error", "it has no TPM, and machineConfig.diskEncryption.tpm2 needs"),
         ({"tpm": "off"}, _TPM, "tpm", "error", "its TPM is switched off"),
         ({"tpm": "1.2"}, _TPM, "tpm", "error", "its TPM is of version 1.2"),
@@ -137,7 +137,7 @@ _UUID = "11111111-2222-4333-8444-555555555555"
 @pytest.mark.parametrize(
     ("told", "level", "words"),
     [
-        ({}, "error", "it is the same server as worker-1: both BMCs tell the UUID 4c4c4544"),
+        ({}, "error", "it is the same server as worker-1: both BMCs report the UUID 4c4c4544"),
         ({"uuid": _UUID}, "warning", "it has the same serial number as worker-1: SN1"),
         ({"uuid": None}, "error", "it has the same serial number as worker-1: SN1"),
         ({"uuid": _UUID, "serial": "SN2"}, "error", f"the server of worker-1 has its MAC address {MAC}"),

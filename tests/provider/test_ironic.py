@@ -300,7 +300,7 @@ async def test_a_server_that_may_be_somebodys_is_refused(site: Site) -> None:
     settings = site.settings({"server-0": site.server(0)}, release="remove")
     site.rack.do(do="power", server="server-0", to="on")
     found = await refused(site, settings, "server-0")
-    assert "is power on, and nothing shows that what runs on it is ours" in found
+    assert "is power on, and it may run something that is not of this cluster" in found
     node = site.ironic.node("server-0")
     assert (node["provision_state"], node["automated_clean"]) == ("manageable", False), "nothing was wiped"
     async with site.driver(settings) as driver:
@@ -378,7 +378,7 @@ async def test_nobody_elses_node_is_touched(site: Site) -> None:
         node = await driver.claim("server-1")
     before = site.ironic.lasting(node.id)
     ours = site.settings({"server-1": site.server(1), "taken": {"node": "server-1"}})
-    assert "was not enrolled by this stack: take it as it is, with `node: server-1`" in await refused(
+    assert "was not enrolled by this stack: use it as it is, with `node: server-1`" in await refused(
         site, ours, "server-1"
     )
     found = await refused(site, ours, "taken")
@@ -420,7 +420,7 @@ async def test_states_that_nodes_are_stuck_in_are_told_with_the_remedy(site: Sit
         node = await driver.claim("server-2")
         await driver.give_back(f"server-2/{node.id}")
     site.ironic.client.put(f"/v1/nodes/{node.id}/maintenance", json={"reason": "a new fan"}).raise_for_status()
-    assert "is in maintenance (set by hand): a new fan; end that" in await refused(site, right, "server-2")
+    assert "is in maintenance (set by hand): a new fan; end it" in await refused(site, right, "server-2")
 
 
 @pytest.mark.nightly
@@ -439,7 +439,7 @@ async def test_cleaning_that_failed_is_told_and_tried_again(site: Site) -> None:
         await driver.boot_installer(machine_id, site.mac(0))
         await driver.boot_disk(machine_id)
         cleaned(True)  # with what, nobody has told this Ironic
-        with pytest.raises(ProviderError, match=r"is in the state clean failed: .*then run the same again"):
+        with pytest.raises(ProviderError, match=r"is in the state clean failed: .*then run the same command again"):
             await driver.give_back(machine_id)
         with pytest.raises(ProviderError, match="is in the state clean failed"):
             await driver.claim("server-0")
@@ -494,7 +494,7 @@ async def test_clean_steps_are_done_before_a_server_is_available_and_once(site: 
     found = await refused(site, settings(unknown), "server-4")
     assert "is in the state clean failed" in found and "Turbo" in found and "correct its `cleanSteps`" in found
     wiping = {"interface": "raid", "step": "delete_configuration"}
-    assert "the clean steps raid.delete_configuration take what is on its disks" in await refused(
+    assert "the clean steps raid.delete_configuration destroy the data on its disks" in await refused(
         site, settings(wiping), "server-4"
     )
     assert await claimed_and_given_back() == 0, "without any steps"
@@ -530,7 +530,7 @@ async def test_a_conductor_that_dies_while_it_deploys(site: Site) -> None:
         await asyncio.to_thread(site.ironic.kill)
         await asyncio.to_thread(site.ironic.start)
         await work
-        assert any("is in the state deploy failed: " in text and "it is done again" in text for text in site.said)
+        assert any("is in the state deploy failed: " in text and "it is repeated" in text for text in site.said)
         assert site.hardware(3)[:2] == ("On", "Cd Continuous")
         await driver.boot_disk(machine_id)
         # A conductor that takes the server over leaves it on its disk.
@@ -553,8 +553,8 @@ async def test_a_deployment_that_fails_for_good_is_told_and_the_next_up_does_it(
         before = len(site.said)
         with pytest.raises(ProviderError, match=r"(?s)is in the state deploy failed: .*404") as caught:
             await driver.boot_installer(machine_id, site.mac(3))
-        assert "then run the same again" in str(caught.value)
-        assert sum("it is done again" in text for text in site.said[before:]) == 2
+        assert "then run the same command again" in str(caught.value)
+        assert sum("it is repeated" in text for text in site.said[before:]) == 2
         kept.rename(disc)
         await driver.boot_installer(machine_id, site.mac(3))
         assert site.hardware(3)[:2] == ("On", "Cd Continuous")
@@ -669,7 +669,7 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
     async with site.driver(site.settings(servers, release="keep")) as driver:
         await driver.give_back(f"worker-0/{node.id}")
     found = await refused(site, site.settings({"any": {"node": "worker-0"}}), "any")
-    assert "boots from the network (boot interface ipxe), and is to boot a disc: set `boot: network`" in found
+    assert "boots from the network (boot interface ipxe), but should boot a disc: set `boot: network`" in found
     # What the settings call another MAC address now, Ironic does, too; an interface that it has found stays.
     interface = {"node_uuid": node.id, "address": "52:54:00:72:63:02"}
     site.ironic.client.post("/v1/ports", json=interface).raise_for_status()

@@ -61,7 +61,7 @@ async def test_one_that_is_late_is_waited_for() -> None:
 
 
 async def test_one_that_stays_away_is_told() -> None:
-    with pytest.raises(RemoteError, match=r"has not heard of any conductor for worker-0 lately \(ironic-0\)"):
+    with pytest.raises(RemoteError, match=r"has had no recent sign of a conductor for worker-0 \(ironic-0\)"):
         await _seen(_Ironic([_conductor(active=False)]), 0.05)
 
 

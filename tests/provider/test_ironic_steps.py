@@ -127,8 +127,8 @@ async def test_a_step_that_fails_is_told_once_and_does_not_boot_the_installer(si
     site.rack.do(do="clear", server="server-0")
     assert found is not None and "is in the state deploy failed: " in found
     assert "raid" in found and "the controller's battery is being charged" in found
-    assert "correct its `deploySteps`; then run the same again" in found
-    assert not any("it is done again" in text for text in site.said), "no firmware is written twice unasked"
+    assert "or its `deploySteps`; then run the same command again" in found
+    assert not any("it is repeated" in text for text in site.said), "no firmware is written twice unasked"
     with offered(site, b"{}") as url:
         found = await server.deployed(update("bios", url))
     assert found is not None and "Firmware update failed" in found and "no firmware of this server" in found
@@ -141,5 +141,5 @@ async def test_a_step_that_fails_is_told_once_and_does_not_boot_the_installer(si
 async def test_steps_that_take_what_is_on_the_disks_want_consent(site: Site) -> None:
     own = site.server(0, deploySteps=[DELETE])
     found = await refused(site, site.settings({"server-0": own}), "server-0")
-    assert "server-0: the deploy steps raid.delete_configuration take what is on its disks" in found
+    assert "server-0: the deploy steps raid.delete_configuration destroy the data on its disks" in found
     assert site.ironic.client.get("/v1/nodes/server-0").status_code == 404, "not even enrolled"

@@ -37,7 +37,7 @@ def test_a_time_that_is_over_is_refused() -> None:
     lifetime = Lifetime(lambda: now[0])
     old = {"hours": 12.0, **asyncio.run(lifetime.create(_context(), {"hours": 12})).outputs}
     now[0] += 12 * _HOUR
-    new, told = {"hours": 12.0}, r"was over at 2026-01-01T12:00:00Z.*Run `make down`, and `make up`"
+    new, told = {"hours": 12.0}, r"ended at 2026-01-01T12:00:00Z.*Run `make down`, and `make up`"
     assert lifetime.diff(_context(), old, new).changes
     with pytest.raises(InvalidInputs, match=told):
         lifetime.preview(_context(), old, new)

@@ -156,7 +156,9 @@ async def test_one_that_went_by_itself_is_absent_and_leaves_nothing(virsh: FakeV
 )
 async def test_somebody_elses_is_left_alone(virsh: FakeVirsh, it: Resource, boot: Path, mark: str) -> None:
     virsh.add(NAME, f"<domain><name>{NAME}</name><metadata>{mark}</metadata></domain>")
-    with pytest.raises(RemoteError, match=f"a domain {NAME} already .*somebody else's. Rename or remove it"):
+    with pytest.raises(
+        RemoteError, match=f"a domain {NAME} already .*does not belong to this cluster. Rename or remove it"
+    ):
         await it.up(MACHINE)
     assert virsh.states == {NAME: "running"} and virsh.commands == [] and not boot.exists()
 

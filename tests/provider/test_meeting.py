@@ -147,7 +147,7 @@ async def test_who_lost_packets_to_one_that_was_away_is_asked_again(hosts: _Host
 async def test_one_that_does_not_tell_holds_all_back(hosts: _Hosts) -> None:
     hosts.raises["cp-2"] = [CommandFailed("jq: not found")]
     first, *_ = await _all(hosts, [])
-    assert "because of cp-2" in first and "hosts: it does not tell what it is asked: jq: not found" in first
+    assert "because of cp-2" in first and "hosts: it does not report what was requested: jq: not found" in first
 
 
 async def test_one_that_failed_on_its_way_holds_the_others_back(hosts: _Hosts) -> None:

@@ -80,7 +80,7 @@ def on_metal(site: Site, metal: FakeMetal) -> dict[str, str]:
 async def test_what_to_look_at_is_of_the_platform(site: Site, metal: FakeMetal) -> None:
     more = on_metal(site, metal)
     machine, device = await site.machine("worker-0"), more["machineId"]
-    with pytest.raises(InitFailed, match=r"could not be brought into .*reach the artifact host\?.*SOS") as caught:
+    with pytest.raises(InitFailed, match=r"could not be booted into .*reaches the artifact host\..*SOS") as caught:
         await site.up(machine, ordered=True, **more)
     assert f"device {device}" in str(caught.value) and "bootMethod" not in str(caught.value)
 

@@ -54,9 +54,9 @@ async def test_it_is_another_object_with_what_people_put_on_the_former(site: Sit
     # After the drain, before the machine comes back.
     order = [entry for entry in site.log if entry.split()[0] in ("cordon", "install", "remove", "reboot", "put")]
     assert order == [f"cordon {NODE}", "install worker-0", f"remove {NODE}", "reboot worker-0", f"put back {NODE}"]
-    told = [message for message in site.told.messages if "has again what people put on it" in message]
+    told = [message for message in site.told.messages if "has its former labels again" in message]
     assert told == [
-        f"node {NODE} has again what people put on it: labels example.com/rack, node-role.kubernetes.io/infra; "
+        f"node {NODE} has its former labels again: labels example.com/rack, node-role.kubernetes.io/infra; "
         "annotations example.com/owner; taints example.com/gpu:NoSchedule"
     ]
 

@@ -28,7 +28,7 @@ def _plan(phase: str, **status: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("seen", "told"),
     [
-        (Seen(subscription=_subscription()), "OLM has not begun with it"),
+        (Seen(subscription=_subscription()), "OLM has not begun to process it"),
         (
             Seen(
                 subscription=_subscription("", ("CatalogSourcesUnhealthy", "UnhealthyCatalogSourceFound", "not ready"))
@@ -115,7 +115,7 @@ def _object(generation: int, available: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "passes", "told"),
     [
-        (_object(1, "True"), False, "configs/cluster: its operator has not seen it yet"),
+        (_object(1, "True"), False, "configs/cluster: its operator has not processed it yet"),
         (_object(2, "False"), False, "Available is False (NoStorage: not configured)"),
         (_object(2, "True"), True, "configs/cluster: Available=True"),
     ],

@@ -155,13 +155,13 @@ def test_a_power_state_that_lags_behind_or_is_lost_is_waited_for(
 # --- one-time boots -------------------------------------------------------------------------------------------------
 
 _EVERY_TIME = "boots from the network every time until it is installed, not just once"
-_NOT_TAKEN = "did not take its one-time boot: now it is to be for every boot"
+_NOT_TAKEN = "did not accept a one-time boot: now it is set for every boot"
 _ONE_TIME_BOOTS: dict[str, tuple[dict[str, Any], str, list[str], list[str], str]] = {
     "refused": ({"refuses": ("Once", "Disabled")}, "ID", [_EVERY_TIME], ["Pxe", "Hdd"], "Continuous Hdd"),
     "dropped": ({"forgets": ("Once",)}, "ID", [_EVERY_TIME], ["Pxe", "Hdd"], "Disabled Pxe"),
     "passed over, and told": (
         {"passes_over": True, "progress": "None"}, "I",
-        ["passed over its one-time boot: now it is to be for every boot", _EVERY_TIME],
+        ["ignored its one-time boot: now it is set for every boot", _EVERY_TIME],
         ["Hdd", "Pxe"], "Continuous Pxe",
     ),
     "passed over by an earlier attempt": (
@@ -261,17 +261,17 @@ def test_a_bmc_without_sessions_takes_basic(bmc: FakeBmc) -> None:
 
 # --- what somebody has to see to ------------------------------------------------------------------------------------
 
-_NOT_REDFISH = [": its answer is not what Redfish wants: ", "update the BMC's firmware"]
+_NOT_REDFISH = [": its answer does not conform to Redfish: ", "update the BMC's firmware"]
 _WORDS = f"cannot read {PASSWORD} of {USER}"
 _OTHER = "00000000-1111-2222-3333-444444444444"
 _REFUSALS: dict[str, tuple[dict[str, Any], list[Fault], Work, dict[str, Any], list[str]]] = {
     "busy for too long": (
         {}, [once("GET", UUID, 503)] * 99, state, {},
-        ["asked for its power state: it answered HTTP 503: not now, and so it went for 5 s",
-         "look whether the BMC is in order; run the same again"],
+        ["asked for its power state: it answered HTTP 503: not now, repeatedly for 5 s",
+         "check the BMC; then run the same command again"],
     ),
     "forgets its sessions": (
-        {}, [once("GET", UUID, 401)] * 99, state, {}, ["end those that nobody needs, or restart the BMC"],
+        {}, [once("GET", UUID, 401)] * 99, state, {}, ["end sessions that are not needed, or restart the BMC"],
     ),
     "account": ({}, [once("PATCH", UUID, 403)] * 2, install, {}, ["give it the role Operator or Administrator"]),
     "stays off": ({"lag": 60}, [], install, {}, ["is still Off 5 s after it was asked to be On", "to go on"]),
@@ -287,16 +287,16 @@ _REFUSALS: dict[str, tuple[dict[str, Any], list[Fault], Work, dict[str, Any], li
     "no boot from the network": (
         {"refuses": ("Once",), "forgets": ("Continuous",)}, [], install, {},
         ["cannot be made to boot from the network", "Once is not in the list of acceptable values",
-         "took Pxe (Continuous), but then said None (Disabled)", "by hand"],
+         "accepted Pxe (Continuous), but then reported None (Disabled)", "by hand"],
     ),
     "override that stays": (
         {"enabled": "Continuous", "target": "Pxe", "forgets": ("Disabled",), "targets_offered": ("Pxe",)}, [],
         from_disk, {},
-        ["still boots from the network", "took Disabled, but then said Pxe (Continuous)", "it does not offer that",
+        ["still boots from the network", "Disabled, but then reported Pxe (Continuous)", "it does not support that",
          "run the same command again"],
     ),
     "another machine": (
-        {"uuid": _OTHER}, [], install, {}, [f"is another machine now: it says {_OTHER}", UUID, "run up again"],
+        {"uuid": _OTHER}, [], install, {}, [f"is another machine now: it reports {_OTHER}", UUID, "run up again"],
     ),
     "credentials in words": (
         {}, [once("GET", UUID, 400, words=_WORDS)], state, {},
@@ -324,7 +324,7 @@ _REFUSALS: dict[str, tuple[dict[str, Any], list[Fault], Work, dict[str, Any], li
     "boot options without addresses": (
         {"refuses": ("Once", "Continuous"), "order": ["Hdd", "Pxe"]},
         [answers("BootOptions", {"Members": [{"Name": "of no address"}]})], install, {},
-        ["asked to boot from the network first: its answer is not what Redfish wants: KeyError: '@odata.id'", ""],
+        ["asked to boot from the network first: its answer does not conform to Redfish: KeyError: '@odata.id'", ""],
     ),
 }  # fmt: skip
 
@@ -386,7 +386,7 @@ def test_a_bmc_that_does_not_always_tell_the_uuid(bmc: FakeBmc) -> None:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("https://127.0.0.1:1", "it refuses connections, and so it went for"),
+        ("https://127.0.0.1:1", "it refuses connections, repeatedly for"),
         ("https://bmc.invalid", "its name cannot be resolved"),
     ],
 )

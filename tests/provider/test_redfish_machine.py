@@ -38,7 +38,7 @@ LOAN: dict[str, Any] = {
     "timeoutSeconds": 20,
 }
 FILE = f"mac-{MAC.replace(':', '-')}.ipxe"
-_SOMEBODYS = r"is On, and nothing shows .* set `consent: wipe` of this server"
+_SOMEBODYS = r"is On, and it may run something .* set `consent: wipe` for this server"
 
 
 async def harness(bmc: FakeBmc, artifacts: dict[str, Any] | None = None, **more: Any) -> Harness:

@@ -72,8 +72,8 @@ def test_a_pinned_certificate() -> None:
         ask(without_ca(bmc, fingerprint=f"sha256:{colons}"))
         bmc.requests.clear()
         message = refusal(bmc, without_ca(bmc, fingerprint=f"sha256:{'0' * 64}"))
-        assert f"does not show the pinned TLS certificate but {pin}" in message
-        assert message.endswith("if not, somebody stands in for it")
+        assert f"does not have the pinned TLS certificate but {pin}" in message
+        assert message.endswith("if not, another machine may pose as this BMC")
 
 
 def test_another_name() -> None:
@@ -118,5 +118,5 @@ def test_no_tls_there(tmp_path: Path) -> None:
 
 def test_a_redirection_without_tls_is_not_followed(bmc: FakeBmc) -> None:
     bmc.faults = [fake_bmc.moved("Systems", "http://127.0.0.1:1/redfish/v1/Systems")]
-    with pytest.raises(RemoteError, match="it sends us to an address without TLS"):
+    with pytest.raises(RemoteError, match="it redirects to an address without TLS"):
         ask(bmc.settings())

@@ -43,7 +43,7 @@ async def test_in_order(site: Site) -> None:
     assert site.nodes.nodes[node_of("worker-0")]["spec"] == {}
     assert [pod["metadata"]["name"] for pod in site.nodes.pods] == ["agent", "job", "static", "elsewhere"]
     assert site.uploaded() == [] and machine.installs == 1
-    text = f"no controller makes these pods of {node_of('worker-0')} anew: shop/lonely"
+    text = f"these pods of {node_of('worker-0')} have no controller that replaces them: shop/lonely"
     assert text in site.told.messages
 
 
@@ -111,7 +111,7 @@ async def test_a_check_that_fails_ends_the_roll(site: Site) -> None:
     third, second, first = map(str, found)
     assert "check failed: `bash -s` ended with 1: wrong console" in first and "stays as it is" in first
     for text in (second, third):
-        assert f"is not begun with, because {node_of('worker-0')} failed" in text
+        assert f"is not installed, because {node_of('worker-0')} failed" in text
     assert ours(site.log, "worker-1", "worker-2") == []
     # Set right, the one that failed comes first, and the others follow.
     site.another_run()
@@ -151,7 +151,7 @@ async def test_a_node_that_is_away_already_counts(site: Site) -> None:
     machine = await site.machine("worker-0", installed=OLD)
     broken = await site.machine("worker-1", installed=NEW)
     await broken.start("off")
-    with pytest.raises(ProviderError, match=r"worker-0\.\S+ is not taken down: .*worker-1\.\S+ \(is not Ready\)"):
+    with pytest.raises(ProviderError, match=r"worker-0\.\S+ is not installed: .*worker-1\.\S+ \(is not Ready\)"):
         await site.up(machine)
     assert site.log == []
     site.another_run()
@@ -223,12 +223,12 @@ async def test_never_beyond_quorum(site: Site) -> None:
     machines = await site.control_plane()
     await machines[2].start("off")
     more: dict[str, Any] = {**CONTROL_PLANE, "consent": True, "maxUnavailable": 3}
-    with pytest.raises(ProviderError, match=r"control-plane-0\S* is not taken down: .*control-plane-2\S* \(is not R"):
+    with pytest.raises(ProviderError, match=r"control-plane-0\S* is not installed: .*control-plane-2\S* \(is not R"):
         await site.up(machines[0], **more)
     # One that is silent may hold what the others need.
     await machines[1].start("off")
     site.another_run()
-    with pytest.raises(ProviderError, match=r"control-plane-1\S* is not taken down: .*control-plane-2"):
+    with pytest.raises(ProviderError, match=r"control-plane-1\S* is not installed: .*control-plane-2"):
         await site.up(machines[1], **more)
     assert site.log == []
     pair = [node_of(machine.name) for machine in machines[:2]]

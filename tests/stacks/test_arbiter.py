@@ -25,7 +25,7 @@ _TIME = {"ntpServers": ["192.0.2.123"]}
     [
         ({"platform__servers": [*ARBITER["platform__servers"], {**SERVERS[0], "name": "control-plane-2"}]},
          "arbiter.count", "there are 3"),
-        (_DNS, "apiAddress.type", "on OpenShift's platform baremetal only"),
+        (_DNS, "apiAddress.type", "only on OpenShift's platform baremetal"),
         ({"openshiftVersion": "4.18.0"}, "openshiftVersion", "from 4.20 on, and 4.19 as a technology preview"),
         ({"openshiftVersion": "4.19.0", "installConfig": {}}, _GATE, "the feature gate HighlyAvailableArbiter"),
         ({"installConfig": {"featureSet": "CustomNoUpgrade", "featureGates": ["HighlyAvailableArbiter=false"]}},
@@ -61,7 +61,7 @@ def test_an_arbiter_has_the_time_servers_of_all() -> None:
 
 def test_machines_that_are_ordered_have_no_arbiter() -> None:
     found = problems(settings("da11", controlPlane={"count": 2}, arbiter={"count": 1}))
-    assert tells(found, "apiAddress.type", "on OpenShift's platform baremetal only")
+    assert tells(found, "apiAddress.type", "only on OpenShift's platform baremetal")
 
 
 def test_an_arbiter_is_of_etcd_and_serves_no_api() -> None:

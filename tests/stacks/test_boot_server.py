@@ -39,9 +39,9 @@ def test_a_key_or_a_servers_certificate_is_refused(authority: trustme.CA) -> Non
     server = authority.issue_cert("boot.example.com")
     own = server.cert_chain_pems[0].bytes().decode()
     for value, why in (
-        ("no pem", "it holds no certificate"),
-        (_pem(authority) + server.private_key_pem.bytes().decode(), "it holds a private key"),
-        (own, "is no authority's: nothing that it signed would be trusted"),
+        ("no pem", "it contains no certificate"),
+        (_pem(authority) + server.private_key_pem.bytes().decode(), "it contains a private key"),
+        (own, "is not that of an authority, so no certificate can be verified with it"),
     ):
         (problem,) = rack_problems(artifacts__caBundle=value)
         assert problem.path == "metal-ipi:artifacts.caBundle" and why in problem.why
@@ -90,8 +90,8 @@ def test_the_mirror_is_where_firmware_fetches() -> None:
 # Kernel arguments
 
 _OURS = {
-    "ignition.config.url=http://x": "Ignition is told by this program",
-    "ignition.platform.id=metal": "Ignition is told by this program",
+    "ignition.config.url=http://x": "this program sets where Ignition",
+    "ignition.platform.id=metal": "this program sets where Ignition",
     "coreos.inst.install_dev=/dev/sda": "boot.install.device",
     "coreos.inst.image_url=http://x": "boot.install",
     "coreos.live.rootfs_url=http://x": "boot.streamUrl",
@@ -99,15 +99,15 @@ _OURS = {
     "initrd=main": "boot.streamUrl",
     "root=/dev/sda4": "boot.install.device",
     "ostree=/ostree/boot.1": "boot.install.device",
-    "init=/bin/sh": "never gets as far",
-    "rdinit=/bin/sh": "never gets as far",
-    "rd.break": "never gets as far",
+    "init=/bin/sh": "never joins",
+    "rdinit=/bin/sh": "never joins",
+    "rd.break": "never joins",
     "systemd.unit=rescue.target": "another target",
     "rd.systemd.unit=emergency.target": "another target",
     "single": "another target",
     "emergency": "another target",
     "systemd.hostname=x": "clusterName",
-    '"ignition.config.url=x"': "Ignition is told",
+    '"ignition.config.url=x"': "where Ignition finds",
     "console=ttyS0,115200n8": "set boot.consoles to [ttyS0,115200n8]",
     "console=tty0": "set boot.consoles to [tty0]",
 }

@@ -128,7 +128,7 @@ def test_manifests_become_secrets_that_the_control_plane_names(tmp_path: Path) -
 
 
 def test_manifests_are_checked_before_anything_is_declared(tmp_path: Path) -> None:
-    with pytest.raises(ManifestsError, match=r"motd\.yaml:1: Motd of v1 is no kind"):
+    with pytest.raises(ManifestsError, match=r"motd\.yaml:1: Motd of v1 is not a kind"):
         _declared(install__manifests=[_manifest(tmp_path, "motd", "kind: Motd")], preview=True)
 
 
@@ -237,23 +237,27 @@ def test_a_rehearsal_needs_no_hub() -> None:
 @pytest.mark.parametrize(
     ("changes", "path", "why"),
     [
-        ({"clusterApi": {"namespace": "A_b"}}, "clusterApi.namespace", "it is no name of a namespace"),
+        ({"clusterApi": {"namespace": "A_b"}}, "clusterApi.namespace", "it is not a name of a namespace"),
         (
             {"clusterApi": {**_THROUGH["clusterApi"], "namespace": "default"}},
             "clusterApi.namespace",
-            "goes with the cluster",
+            "deletes the cluster's namespace",
         ),
         (
             {"clusterApi": {**_THROUGH["clusterApi"], "namespace": "openshift-etcd"}},
             "clusterApi.namespace",
-            "goes with the cluster",
+            "deletes the cluster's namespace",
         ),
-        ({"clusterName": "kube-system"}, "clusterName", "goes with the cluster"),
-        ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "only a rehearsal can do without it"),
-        (ARBITER, "arbiter.count", "control plane machines and workers only"),
+        ({"clusterName": "kube-system"}, "clusterName", "deletes the cluster's namespace"),
+        ({"clusterApi": {"hub": {}}}, "clusterApi.hub.kubeconfig", "it is required; only a rehearsal works without it"),
+        (ARBITER, "arbiter.count", "only control plane machines and workers"),
         ({"boot": {"streamFile": "stacks/rhcos-4.21.json"}}, "boot.streamFile", "the providers run on the hub"),
         ({"dayTwo": {"nmState": {}}}, "dayTwo", "install no operators"),
-        ({"clusterApi": {"hub": {"kubeconfig": "x"}}}, "clusterApi.hub.kubeconfig", "within itself"),
+        (
+            {"clusterApi": {"hub": {"kubeconfig": "x"}}},
+            "clusterApi.hub.kubeconfig",
+            "does not contain certificate, key",
+        ),
         (
             {"serviceAddresses": {"type": "metallb-l2", "pools": [{"name": "a", "addresses": ["192.0.2.64/28"]}]}},
             "serviceAddresses.type",

@@ -115,7 +115,7 @@ def test_each_row_is_as_somebody_last_saw_it(dns: str, api: str, services: str) 
 
 
 def _without_leftovers(given: dict[str, str], dns: str) -> dict[str, str]:
-    """What `settings` adds for RFC 2136 is no setting of the others."""
+    """What `settings` adds for RFC 2136 is not a setting of the others."""
     section = json.loads(given["dns"])
     if dns not in _SHARED:
         section = {key: value for key, value in section.items() if key not in ("server", "tsig")}

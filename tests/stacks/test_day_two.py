@@ -55,19 +55,19 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
                 "boot__install__device": {"deviceName": _LVM["disks"][0]},
             },
             "dayTwo.lvmStorage.disks[0]",
-            "worker-0, worker-4 would be installed to it",
+            "worker-0, worker-4 would be installed to this disk",
             "give another disk",
         ),
         (
             {"dayTwo": {"nodeHealthCheck": {}}},
             "dayTwo.nodeHealthCheck.minHealthyPercent",
-            "of 2 nodes all would have to be healthy",
+            "all 2 nodes would have to be healthy",
             "set it to 50 or less",
         ),
         (
             {"dayTwo": {"nodeHealthCheck": _HEALTH}, "platform__bmc__fingerprint": f"sha256:{'0' * 64}"},
             "dayTwo.nodeHealthCheck.verifyCertificates",
-            "an authority that the fence agent does not know",
+            "an authority that the fence agent does not trust",
             "set it to false",
         ),
         (
@@ -76,20 +76,20 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
                 "platform__servers__0__bmc": {"address": "https://10.0.0.14", "systemId": "blade-1"},
             },
             "dayTwo.nodeHealthCheck",
-            "not of those of worker-0",
-            "set bmc.systemId of all",
+            "not for those of worker-0",
+            "set bmc.systemId for all",
         ),
         (
             {"dayTwo": {"operators": [_OPERATOR, {**_OPERATOR, "objects": []}]}},
             "dayTwo.operators[1].package",
             "dayTwo.operators[0] has it already",
-            "leave it in one place",
+            "keep one of the two",
         ),
         (
             {"dayTwo": {"lvmStorage": _LVM, "operators": [{"package": "lvms-operator", "namespace": "x"}]}},
             "dayTwo.operators[0].package",
             "dayTwo.lvmStorage has it already",
-            "leave it in one place",
+            "keep one of the two",
         ),
         (
             {"dayTwo": {"operators": [_OPERATOR, {"package": "b", "namespace": "example"}]}},
@@ -106,7 +106,7 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
         (
             {"dayTwo": {"lvmStorage": _LVM}, "workers__taints": [{"key": "a", "effect": "NoExecute"}]},
             "workers.taints",
-            "worker-0, worker-4 are all that take pods",
+            "worker-0, worker-4 are the only nodes for pods",
             "PreferNoSchedule",
         ),
         (
@@ -118,7 +118,7 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
         (
             {"dayTwo": {"lvmStorage": _LVM, "registry": {"type": "claim", "storageClass": "lvms-vg2"}}},
             "dayTwo.registry.storageClass",
-            "LVM Storage makes no such class",
+            "LVM Storage has no such storage class",
             "set it to lvms-vg1",
         ),
         (
@@ -135,7 +135,7 @@ def test_what_cannot_go_together(changes: dict[str, Any], path: str, why: str, r
 
 def test_machines_whose_bmcs_nobody_reaches_are_not_fenced() -> None:
     found = problems(settings(dayTwo={"nodeHealthCheck": {"minHealthyPercent": 1}}))
-    assert tells(found, "dayTwo.nodeHealthCheck", "Equinix Metal lets nobody use the BMCs", "platform.type redfish")
+    assert tells(found, "dayTwo.nodeHealthCheck", "Equinix Metal gives no access to the BMCs", "platform.type redfish")
 
 
 def test_roles_without_machines_are_told() -> None:

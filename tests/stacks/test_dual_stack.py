@@ -73,7 +73,7 @@ def _declared() -> Recorder:
             "installConfig.networking",
             {"clusterNetwork": _PODS[1:], "serviceNetwork": ["fd02::/112"]},
             "installConfig.networking",
-            "clusters of IPv6 alone are not supported",
+            "clusters with IPv6 only are not supported",
             "give an IPv4 network before each IPv6 network",
         ),
         (
@@ -95,7 +95,7 @@ def _declared() -> Recorder:
             "installConfig.networking.clusterNetwork.0.hostPrefix",
             31,
             "installConfig.networking.clusterNetwork[0].hostPrefix",
-            "would have no room",
+            "would be too small",
             "up to 30",
         ),
         (
@@ -123,7 +123,7 @@ def _declared() -> Recorder:
             "installConfig.networking.serviceNetwork.1",
             "fd02::/127",
             "installConfig.networking.serviceNetwork[1]",
-            "it has no room",
+            "it is too small",
             "/126 or larger",
         ),
         (
@@ -137,13 +137,13 @@ def _declared() -> Recorder:
             "platform.ipv6.network",
             "fd01::/64",
             "platform.ipv6.network",
-            "the cluster uses it inside: the pods' network 2 is fd01::/48",
+            "the cluster uses it internally: the pods' network 2 is fd01::/48",
             "another network",
         ),
         # Forms.
-        ("platform.ipv6.network", "192.0.2.0/24", "platform.ipv6.network", "no IPv6 network", "e.g. 2001:db8::/64"),
+        ("platform.ipv6.network", "192.0.2.0/24", "platform.ipv6.network", "not an IPv6 network", "e.g. 2001:db8::/64"),
         ("platform.ipv6.network", "2001:DB8:64::/64", "platform.ipv6.network", "shortest form", "2001:db8:64::/64"),
-        ("platform.ipv6.gateway", "192.0.2.1", "platform.ipv6.gateway", "it is no IPv6 address", "2001:db8::10"),
+        ("platform.ipv6.gateway", "192.0.2.1", "platform.ipv6.gateway", "it is not an IPv6 address", "2001:db8::10"),
         (
             "platform.servers.3.ipv6Address",
             "2001:db8:64:0::64",
@@ -151,12 +151,12 @@ def _declared() -> Recorder:
             "it is not in its shortest form",
             "write it as 2001:db8:64::64",
         ),
-        ("platform.servers.3.ipv6Address", "ff02::1", "platform.servers[3].ipv6Address", "no machine of a network", ""),
+        ("platform.servers.3.ipv6Address", "ff02::1", "platform.servers[3].ipv6Address", "no machine", ""),
         (
             "installConfig.networking.ovnKubernetesConfig",
             {"ipv4": {"internalJoinSubnet": "fd98::/64"}},
             "installConfig.networking.ovnKubernetesConfig.ipv4.internalJoinSubnet",
-            "it is no IPv4 network",
+            "it is not an IPv4 network",
             "give address and length",
         ),
         (
@@ -174,12 +174,12 @@ def _declared() -> Recorder:
             "a single host",
         ),
         # The machines' addresses.
-        ("platform.gateway", None, "platform.gateway", "networks of both families", "it is of IPv4"),
+        ("platform.gateway", None, "platform.gateway", "networks of both families", "which is for IPv4"),
         (
             "platform.ipv6.gateway",
             None,
             "platform.ipv6.gateway",
-            "nothing else tells the machines",
+            "machines get it only from this setting",
             "networkBoot to dhcp",
         ),
         (
@@ -228,7 +228,7 @@ def test_routers_tell_machines_that_have_dhcp() -> None:
     tree: Any = {**stack_file("dualstack"), "rehearsal": True}
     tree["platform"] |= {"networkBoot": "dhcp"}
     del tree["platform"]["interface"]
-    assert _tells(problems(config_text(tree)), "platform.ipv6.gateway", "nothing reads it", "remove it")
+    assert _tells(problems(config_text(tree)), "platform.ipv6.gateway", "it has no effect", "remove it")
     del tree["platform"]["ipv6"]["gateway"]
     declared("dualstack", values=config_text(tree), preview=True)
 
@@ -267,7 +267,7 @@ def test_the_api_has_an_ipv6_address_of_its_own() -> None:
 def test_equinix_metal_has_one_family() -> None:
     found = problems(settings(installConfig={"networking": _NETWORKING}))
     assert _tells(
-        found, "installConfig.networking", "machines of Equinix Metal have IPv4 alone", "platform.type redfish"
+        found, "installConfig.networking", "dual stack is not supported on Equinix Metal", "platform.type redfish"
     )
 
 

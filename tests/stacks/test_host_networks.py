@@ -71,12 +71,12 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
 @pytest.mark.parametrize(
     ("change", "path", "why"),
     [
-        (_set("networkConfig", None), f"{_FIRST}.networkConfig", "nothing says what to do with them"),
+        (_set("networkConfig", None), f"{_FIRST}.networkConfig", "networkConfig is not set"),
         (_set("interfaces/0", None), f"{_FIRST}.interfaces", "the card that the server boots from, 52:54:00:72:61:00"),
-        (_set("interfaces/1", None), f"{_FIRST}.networkConfig.interfaces[1].name", "no entry of the server's"),
-        (_set("interfaces/0/name", "eno2"), f"{_FIRST}.interfaces", "two cards are called so"),
+        (_set("interfaces/1", None), f"{_FIRST}.networkConfig.interfaces[1].name", "have no entry"),
+        (_set("interfaces/0/name", "eno2"), f"{_FIRST}.interfaces", "two cards have this name"),
         (_set("interfaces/0/macAddress", "5254.0072.6100"), f"{_FIRST}.interfaces[0].macAddress", "no MAC address"),
-        (_set("interfaces/0/name", "a/b"), f"{_FIRST}.interfaces[0].name", "no name of an interface"),
+        (_set("interfaces/0/name", "a/b"), f"{_FIRST}.interfaces[0].name", "not a name of an interface"),
         (
             _set("interfaces/1/macAddress", "52:54:00:72:61:01"),
             f"{_FIRST}.interfaces[1].macAddress",
@@ -97,23 +97,31 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
             f"{_FIRST}.networkConfig.interfaces[0].mac-address",
             "eno1 is the card with 52:54:00:72:61:00",
         ),
-        (_set(f"{_LINKS}/1/name", "eno1"), f"{_FIRST}.networkConfig.interfaces[1].name", "is called so"),
-        (_set(f"{_LINKS}/0/type", "dummy"), f"{_FIRST}.interfaces", "no card but a dummy"),
+        (_set(f"{_LINKS}/1/name", "eno1"), f"{_FIRST}.networkConfig.interfaces[1].name", "has this name"),
+        (_set(f"{_LINKS}/0/type", "dummy"), f"{_FIRST}.interfaces", "a dummy, not a card"),
         (_set(f"{_BOND}/link-aggregation/port", ["eno1", "eno3"]), f"{_FIRST}.networkConfig.interfaces[2]", "neither"),
         (_set(f"{_BOND}/link-aggregation", {"mode": 1, "ports": ["eno1", "eno3"]}), f"{_NETWORKS}[2]", "neither"),
         (_set(f"{_BOND}/link-aggregation", {"mode": 1, "ports-config": [{"name": "e"}]}), f"{_NETWORKS}[2]", "neither"),
-        (_set(f"{_BOND}/link-aggregation", {"mode": 1}), f"{_NETWORKS}[2].link-aggregation", "a bond without ports"),
+        (_set(f"{_BOND}/link-aggregation", {"mode": 1}), f"{_NETWORKS}[2].link-aggregation", "a bond needs ports"),
         (_set(f"{_LINKS}/4", _MACVLAN), f"{_NETWORKS}[4].type", "only ethernet, bond, vlan, linux-bridge are known"),
         (_set(f"{_LINKS}/0/type", "infiniband"), f"{_NETWORKS}[0].type", "only ethernet, bond, vlan"),
-        (_set(f"{_LINKS}/0/identifier", "pci-address"), f"{_NETWORKS}[0].identifier", "cards go by the MAC addresses"),
-        (_set(f"{_BOND}/identifier", "mac-address"), f"{_NETWORKS}[2].identifier", "and all else by its name"),
+        (
+            _set(f"{_LINKS}/0/identifier", "pci-address"),
+            f"{_NETWORKS}[0].identifier",
+            "cards are identified by the MAC addresses",
+        ),
+        (_set(f"{_BOND}/identifier", "mac-address"), f"{_NETWORKS}[2].identifier", "all other interfaces by name"),
         (_set(f"{_LINKS}/0/mtu", 1400), f"{_FIRST}.networkConfig.interfaces[2]", "its port eno1 has an mtu of 1400"),
         (
             _set(f"{_LINKS}/0/ipv4", {"enabled": True, "dhcp": True}),
             f"{_FIRST}.networkConfig.interfaces[2]",
-            "a port of bond0 has no addresses of its own",
+            "a port of bond0 cannot have addresses",
         ),
-        (_set(f"{_VLAN}/mtu", 9000), f"{_FIRST}.networkConfig.interfaces[3].mtu", "bond0, which it is on, has 1500"),
+        (
+            _set(f"{_VLAN}/mtu", 9000),
+            f"{_FIRST}.networkConfig.interfaces[3].mtu",
+            "bond0, its base interface, has an mtu of 1500",
+        ),
         (
             _set(f"{_VLAN}/vlan/base-iface", "bond1"),
             f"{_FIRST}.networkConfig.interfaces[3].vlan.base-iface",
@@ -121,7 +129,7 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
         ),
         (_set(f"{_VLAN}/vlan/id", 5000), f"{_FIRST}.networkConfig.interfaces[3].vlan.id", "less than or equal to 4094"),
         (_set(f"{_VLAN}/vlan/id", "x"), f"{_FIRST}.networkConfig.interfaces[3].vlan.id", "valid integer"),
-        (_set(f"{_VLAN}/name", "a-name-too-long.100"), f"{_FIRST}.networkConfig.interfaces[3].name", "no NMState"),
+        (_set(f"{_VLAN}/name", "a-name-too-long.100"), f"{_FIRST}.networkConfig.interfaces[3].name", "not NMState"),
         (
             _set(f"{_VLAN}/ipv4/address", [{"ip": "10.100.0.398", "prefix-length": 24}]),
             f"{_FIRST}.networkConfig.interfaces[3].ipv4.address[0].ip",
@@ -145,7 +153,7 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
         (
             _set(f"{_VLAN}/ipv4/address", [{"ip": "10.128.0.5", "prefix-length": 24}]),
             f"{_FIRST}.networkConfig.interfaces[3]",
-            "the cluster uses it inside",
+            "the cluster uses it internally",
         ),
         (
             _set(f"{_BOND}/ipv4/address", [{"ip": "192.0.2.111", "prefix-length": 24}]),
@@ -162,7 +170,7 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
         (
             _set(f"{_ROUTE}/next-hop-interface", "bond0.100"),
             f"{_FIRST}.networkConfig.routes.config[0].next-hop-address",
-            "there is no way to it: bond0.100 is in no network that has it (10.100.0.0/24)",
+            "it cannot be reached: bond0.100 is in no network that has it (10.100.0.0/24)",
         ),
         (
             _set(f"{_ROUTE}/next-hop-interface", "bond7"),
@@ -178,7 +186,7 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
         (
             _set(f"{_LINKS}/0/802.1x", {"eap-methods": ["tls"]}),
             f"{_FIRST}.networkConfig.interfaces[0].802.1x",
-            "whoever reaches the boot server could read them",
+            "anybody who reaches the boot server could read them",
         ),
         (_set("kernelArguments", ["ip=dhcp"]), f"{_FIRST}.kernelArguments[0]", "servers have a networkConfig"),
         (_set("networkConfig", "bond0"), f"{_FIRST}.networkConfig", "it should be a valid dictionary"),
@@ -268,8 +276,8 @@ def test_without_it_a_preview_says_so_and_an_up_does_not_begin(
     monkeypatch.setattr(host_networks.pulumi.log, "warn", lambda text, *_: told.append(text))
     unknown = {**ANSWERS, "metal-ipi:index:Artifacts": lambda _: {}}
     assert declared("bonded", unknown, values=settings("bonded"), preview=True).of(_INSTALLATION)
-    assert "it was not asked whether it takes them" in told[0] and "cargo install nmstatectl" in told[0]
-    with pytest.raises(HostNetworkError, match="which is not here, and nothing was changed"):
+    assert "they were not checked by it" in told[0] and "cargo install nmstatectl" in told[0]
+    with pytest.raises(HostNetworkError, match="which is not on PATH, and nothing was changed"):
         _declared()
 
 

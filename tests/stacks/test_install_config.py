@@ -105,7 +105,7 @@ def test_registries_are_asked_where_there_are_mirrors_or_that_is_wanted() -> Non
             "networking.clusterNetwork",
             "it has room for 1 nodes, and there are 6",
         ),
-        ({"networking": {"serviceNetwork": ["172.30.0.0/31"]}}, "networking.serviceNetwork[0]", "it has no room"),
+        ({"networking": {"serviceNetwork": ["172.30.0.0/31"]}}, "networking.serviceNetwork[0]", "it is too small"),
         (
             {"networking": {"serviceNetwork": ["10.128.0.0/16"]}},
             "networking",
@@ -113,22 +113,26 @@ def test_registries_are_asked_where_there_are_mirrors_or_that_is_wanted() -> Non
         ),
         ({"proxy": {"httpProxy": "http://172.30.0.7"}}, "proxy.httpProxy", "it is in the services' network"),
         ({"proxy": {"noProxy": "a"}}, "proxy", "it names no proxy"),
-        ({"additionalTrustBundle": _WITH_KEY}, "additionalTrustBundle", "it holds a private key"),
+        ({"additionalTrustBundle": _WITH_KEY}, "additionalTrustBundle", "it contains a private key"),
         (
             {"networking": {"serviceNetwork": ["172.30.0.0/255.255.0.0"]}},
             "networking.serviceNetwork[0]",
-            "it is no network",
+            "it is not a network",
         ),
-        ({"proxy": {"httpProxy": "http://192.0.2.7:0"}}, "proxy.httpProxy", "it is no URL of a proxy"),
-        ({"proxy": {"httpProxy": "http://u:p^w@192.0.2.7"}}, "proxy.httpProxy", "it is no URL of a proxy"),
-        ({"proxy": {"httpProxy": "http://192.0.2.7", "noProxy": "A.test"}}, "proxy.noProxy", "'A.test' is no domain"),
+        ({"proxy": {"httpProxy": "http://192.0.2.7:0"}}, "proxy.httpProxy", "it is not a URL of a proxy"),
+        ({"proxy": {"httpProxy": "http://u:p^w@192.0.2.7"}}, "proxy.httpProxy", "it is not a URL of a proxy"),
+        (
+            {"proxy": {"httpProxy": "http://192.0.2.7", "noProxy": "A.test"}},
+            "proxy.noProxy",
+            "'A.test' is not a domain",
+        ),
         (
             {"featureGates": ["A=true"], "featureSet": "TechPreviewNoUpgrade"},
             "featureGates",
             "featureSet is TechPreviewNoUpgrade",
         ),
-        ({"other": {"platform": {"baremetal": {}}}}, "other.platform", "the program writes this field"),
-        ({"other": {"proxy": {}}}, "other.proxy", "the program writes this field"),
+        ({"other": {"platform": {"baremetal": {}}}}, "other.platform", "the program sets this field itself"),
+        ({"other": {"proxy": {}}}, "other.proxy", "the program sets this field itself"),
     ],
 )
 def test_what_cannot_be(config: dict[str, Any], path: str, why: str) -> None:

@@ -72,8 +72,8 @@ def test_the_iso_is_looked_at_where_it_is_booted(changes: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("image", "asking", "why"),
     [
-        ("iso", _ONE, r"names no live ISO .* of worker-4 is made of; take another bootMethod"),
-        ("raw.gz", {"boot__install__image": "stream"}, r"names no disk image .* set that to 'live'"),
+        ("iso", _ONE, r"names no live ISO .* of worker-4 needs; use another bootMethod"),
+        ("raw.gz", {"boot__install__image": "stream"}, r"names no disk image .* set it to 'live'"),
     ],
 )
 def test_a_stream_without_an_image_cannot_give_one(
@@ -95,7 +95,7 @@ def test_what_a_boot_loader_would_read_itself_is_refused(argument: str) -> None:
     assert rack_settings(**arguments).boot.kernel_arguments == ("nosmt", argument)
     (problem,) = rack_problems(**arguments, **_ONE)
     assert (problem.path, problem.value) == ("metal-ipi:boot.kernelArguments", argument)
-    assert "would not hand it on as it stands" in problem.why
+    assert "would not pass it on unchanged" in problem.why
 
 
 def _server(name: str, role: str, *, live: bool = False) -> Server:

@@ -217,7 +217,8 @@ def test_a_rehearsal_takes_prices_of_a_file(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [(None, "cannot be read"), ("{", "is no JSON document"), ('{"plan": []}', "has no list `plans`")]
+    ("text", "why"),
+    [(None, "cannot be read"), ("{", "is not a JSON document"), ('{"plan": []}', "has no list `plans`")],
 )
 def test_a_file_of_prices_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, why: str

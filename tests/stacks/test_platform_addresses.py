@@ -25,13 +25,13 @@ _POOLS = {"type": "metallb-l2", "pools": [{"name": "own", "addresses": ["192.0.2
 @pytest.mark.parametrize(
     ("changes", "path", "why", "remedy"),
     [
-        ({"apiAddress": _API}, "ingressAddress.type", "keeps both addresses or none", "another free address"),
-        ({"ingressAddress": _INGRESS}, "apiAddress.type", "keeps both addresses or none", "set it to platform"),
+        ({"apiAddress": _API}, "ingressAddress.type", "manages either both addresses or none", "another free address"),
+        ({"ingressAddress": _INGRESS}, "apiAddress.type", "either both addresses or none", "set it to platform"),
         ({**_BOTH, "ingressAddress": _API}, "ingressAddress.address", "apiAddress.address is the same", "its own"),
         ({**_BOTH, "apiAddress": {**_API, "address": "192.0.2.11"}}, "apiAddress.address", "address is the same", ""),
         ({**_BOTH, "apiAddress": {**_API, "address": "10.0.0.9"}}, "apiAddress.address", "none of the machines'", ""),
         ({**_BOTH, "apiAddress": {**_API, "address": "192.0.2.255"}}, "apiAddress.address", "broadcast address", ""),
-        ({**_BOTH, "platform__gateway": None}, "platform.prefix", "which is not known", "set platform.gateway"),
+        ({**_BOTH, "platform__gateway": None}, "platform.prefix", "which is not set", "set platform.gateway"),
         (
             {**_BOTH, "installConfig__capabilities": {"baselineCapabilitySet": "None",
                                                       "additionalEnabledCapabilities": ["MachineAPI"]}},
@@ -40,11 +40,11 @@ _POOLS = {"type": "metallb-l2", "pools": [{"name": "own", "addresses": ["192.0.2
             "additionalEnabledCapabilities",
         ),
         ({"ingressAddress": {"type": "external", "address": "192.0.2.3"}, "serviceAddresses": _POOLS},
-         "serviceAddresses.pools[0].addresses[0]", "it holds 192.0.2.3, the routers' address", "leave it out"),
+         "serviceAddresses.pools[0].addresses[0]", "it holds 192.0.2.3, the routers' address", "exclude it"),
         (
             {**_BOTH, "platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
             "apiAddress.type",
-            "of platform none (bootstrapInPlace)",
+            "uses platform none (bootstrapInPlace)",
             "ingressAddress.type to dns",
         ),
     ],
@@ -120,20 +120,20 @@ def test_a_control_plane_without_workers_answers_for_both_addresses() -> None:
     ("rack", "changes", "path", "why"),
     [
         (True, _ARP, "ingressAddress.mode", "have no credentials for the lease"),
-        (True, {**_BGP, **_COMPACT}, "ingressAddress.mode", "has no BGP peers to name"),
+        (True, {**_BGP, **_COMPACT}, "ingressAddress.mode", "has neither BGP peers"),
         (True, {**_ARP, **_COMPACT, "apiAddress": _ARP["ingressAddress"]}, "ingressAddress.address", "is the same"),
         (True, {**_ARP, "platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
-         "ingressAddress.type", "nothing that could take over another one"),
+         "ingressAddress.type", "nothing could take over another address"),
         (False, {**_BGP, "workers": {"count": 0}, "apiAddress": {"type": "kube-vip"}}, "ingressAddress.mode",
          "apiAddress.mode is bgp, and there are no workers"),
         (False, {**_BGP, "serviceAddresses": {"type": "metallb-bgp", "pools": [{"name": "own", "reserve": 4}]}},
          "ingressAddress.mode", "serviceAddresses.type is metallb-bgp"),
         (False, {"apiAddress": {"type": "kube-vip", "address": "192.0.2.9"}, "workers": {"count": 1},
                  "ingressAddress": {"type": "kube-vip", "address": "192.0.2.9"}},
-         "ingressAddress.address", "kube-vip and kube-vip would both answer for it"),
+         "ingressAddress.address", "kube-vip and kube-vip would both use it"),
         (True, {**_ARP, **_COMPACT, "apiAddress": {"type": "external", "address": "192.0.2.9"},
                 "machineConfigServer": {"allowedNetworks": ["192.0.2.9/32"]}},
-         "ingressAddress.address", "external and kube-vip would both answer for it"),
+         "ingressAddress.address", "external and kube-vip would both use it"),
     ],
 )  # fmt: skip
 def test_what_kube_vip_cannot_do_for_ingress_is_refused(rack: bool, changes: Any, path: str, why: str) -> None:
@@ -150,7 +150,7 @@ def _begun(**changes: Any) -> dict[str, Any]:
     ("before", "after", "path", "why"),
     [
         ({}, _BOTH, "apiAddress.type", "installed with no address that its platform keeps"),
-        (_BOTH, {}, "ingressAddress.type", "installed with 192.0.2.9, and that stays"),
+        (_BOTH, {}, "ingressAddress.type", "installed with 192.0.2.9, which cannot change"),
         (_BOTH, {**_BOTH, "apiAddress": {**_API, "address": "192.0.2.7"}}, "apiAddress.address", "with 192.0.2.8"),
     ],
 )
@@ -167,7 +167,7 @@ _EXTERNAL = {"installConfig": {"platform": {"external": {"platformName": "acme"}
 @pytest.mark.parametrize(
     ("changes", "path", "why"),
     [
-        (_BOTH, "installConfig.platform.external", "makes it platform baremetal"),
+        (_BOTH, "installConfig.platform.external", "uses the installer's platform baremetal"),
         ({"platform__bootstrap": {"type": "none"}, "platform__servers": [SERVERS[2]]},
          "installConfig.platform.external", "a single node that bootstraps itself"),
         *(({"install__manifests": ["stacks"], "installConfig": {

@@ -112,14 +112,14 @@ def test_any_text_in_place_of_json(values: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (math.nan, "it is no number: NaN, or infinite"),
-        (-math.inf, "it is no number: NaN, or infinite"),
-        (10**400, "it is a number of a size that no setting has"),
+        (math.nan, "it is not a number: NaN, or infinite"),
+        (-math.inf, "it is not a number: NaN, or infinite"),
+        (10**400, "the number is larger than any setting allows"),
         ("x" * 10_000_000, f"it has 10000000 characters, more than {LONGEST_TEXT}"),
-        (date(2026, 1, 1), "it is a date, not a text, number or truth value"),
-        ({1: 2}, "a name in it is no text, but int"),
+        (date(2026, 1, 1), "it is a date, not a text, number or boolean"),
+        ({1: 2}, "a name in it is not a text, but int"),
         ({"x" * 300: 2}, "a name in it is longer than 256 characters"),
-        (b"x", "it is a bytes, not a text, number or truth value"),
+        (b"x", "it is a bytes, not a text, number or boolean"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -110,7 +110,7 @@ def test_a_corrected_pull_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not _is_kept(recorder)
     args = recorder.one("install-assets-create")
     assert _RIGHT in json.loads(plain(args.inputs["stdin"]))["installConfig"] and is_secret(args.inputs["stdin"])
-    why = "what they are made of has changed since: pullSecret of install-config.yaml"
+    why = "their sources have changed since: pullSecret of install-config.yaml"
     assert told.startswith(
         f"the installer's assets are made anew, because {why}. There is no cluster yet: {_BUSY.text}."
     )
@@ -179,7 +179,7 @@ def test_routers_stay_where_names_point_when_workers_are_added(
     ("before", "after", "why"),
     [
         (1, 3, "installed with one control plane machine, and its topology stays SingleReplica"),
-        (5, 4, "da11-control-plane-4 would go, and nobody takes members out of etcd on platform none"),
+        (5, 4, "da11-control-plane-4 would be deleted, but on platform none nothing removes their members from etcd"),
         (3, 1, "da11-control-plane-1, da11-control-plane-2 would go"),
     ],
 )
@@ -238,7 +238,7 @@ def test_changed_manifests_before_and_after_there_is_a_cluster(tmp_path: Path, m
     )
     for before in (formed, with_it):
         recorder, (told,) = _run(before, _manifests(tmp_path, "{"), monkeypatch)
-        assert _is_kept(recorder) and told.startswith("the cluster is there, and does not need them any more: ")
+        assert _is_kept(recorder) and told.startswith("the cluster exists, and does not need them any more: ")
     with pytest.raises(ManifestsError):
         _run(_interrupted(), _manifests(tmp_path, "{"), monkeypatch)
 
@@ -255,7 +255,7 @@ def test_where_nobody_answers_no_assets_are_made_anew_without_consent(monkeypatc
     with pytest.raises(StageError) as refused:
         _run(_interrupted(), config, monkeypatch, says=_SILENT)
     text = str(refused.value)
-    assert "pullSecret of install-config.yaml. That ends" in text
+    assert "pullSecret of install-config.yaml. That would" in text
     assert _SILENT.text in text and "Nothing was changed" in text and "right" not in text
     (fingerprint,) = re.findall(r"set metal-ipi:install\.discard to (\S+):", text)
 
@@ -283,7 +283,7 @@ def test_without_a_control_plane_nobody_is_asked(monkeypatch: pytest.MonkeyPatch
     config = settings(install={"pullSecret": _RIGHT})
     recorder, (told,) = _run(_interrupted(has_control_plane=False), config, monkeypatch, says=_SILENT, asked=asked)
     assert not _is_kept(recorder) and asked == []
-    assert "There is no cluster yet: no machine of the control plane was made yet" in told
+    assert "There is no cluster yet: no control plane machine was made yet" in told
 
 
 def test_the_bootstrap_machine_is_asked_by_its_own_host_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +314,7 @@ def test_a_state_that_cannot_be_read_counts_as_a_formed_cluster(monkeypatch: pyt
 def test_a_rehearsal_has_no_secrets_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", told.append)
-    monkeypatch.setattr(assets_of_stack, "ask", lambda *arguments: pytest.fail("a rehearsal asks nobody"))
+    monkeypatch.setattr(assets_of_stack, "ask", lambda *arguments: pytest.fail("a rehearsal requests no prices"))
     recorder = declared(answers=_interrupted(_EXPIRED), preview=True, rehearsal=True)
     assert _is_kept(recorder) and told == []
 

@@ -39,7 +39,7 @@ def test_the_life_of_a_stack(project: SmallProject) -> None:
     known = project.state_ids()
     project.configure(clusterName="d")
     refused = project.run("up", status=1)
-    assert "stack 't' holds the cluster c.test, and its file names d.test" in refused
+    assert "stack 't' has the cluster c.test, and its file names d.test" in refused
     assert set(project.metal.devices()) == set(known.values()), "no machine is ordered anew"
 
     project.configure(workers="3")
@@ -96,7 +96,7 @@ def test_failures_are_told_once_with_their_cause_and_the_next_up_goes_on(project
     assert "✕ failed after" in drawn and "there is no plan x9" in drawn
 
     project.configure()
-    assert "did not end well" in project.run("up")
+    assert "was interrupted or failed" in project.run("up")
     drawn = all_text(Path(project.run("timeline").strip()).read_text())
     assert "✓ succeeded after" in drawn and "reachable" in drawn
 

@@ -17,7 +17,7 @@ from tools.errors import StackError
 def test_two_runs_of_a_stack_exclude_each_other(tmp_path: Path) -> None:
     first, second = RunLock(tmp_path / "t.lock"), RunLock(tmp_path / "t.lock")
     first.acquire()
-    with pytest.raises(StackError, match="another run of this stack is under way"):
+    with pytest.raises(StackError, match="another run of this stack is in progress"):
         second.acquire(patience=0.2)
     first.release()
     second.acquire(patience=0.2)
@@ -46,7 +46,7 @@ def test_a_killed_holder_holds_no_lock(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(StackError, match=r"another run of this stack is under way \(t\)"):
+        with pytest.raises(StackError, match=r"another run of this stack is in progress \(t\)"):
             lock.acquire(patience=0.2)
         holder.kill()
         holder.wait()
@@ -71,7 +71,7 @@ def test_without_a_leash_the_inner_half_refuses_to_run() -> None:
     command = [sys.executable, "-c", "from tools.containment import hold_leash; hold_leash(lambda: None, lambda: None)"]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert result.returncode != 0
-    assert "without a leash" in result.stderr
+    assert "process was started directly" in result.stderr
 
 
 def test_the_inner_half_ends_with_its_leash() -> None:

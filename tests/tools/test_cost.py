@@ -105,9 +105,9 @@ def test_what_is_not_ordered_any_more_has_its_last_price() -> None:
 
 
 def test_without_prices_and_without_orders() -> None:
-    offline = {"unknown": ["everything"], "source": "a rehearsal asks nobody", "lines": []}
+    offline = {"unknown": ["everything"], "source": "a rehearsal requests no prices", "lines": []}
     found = bill(step("create", "w-0", new=BIG), new=offline)
-    assert found.line() == "cost: not known: a rehearsal asks nobody" and found.table() is None
+    assert found.line() == "cost: not known: a rehearsal requests no prices" and found.table() is None
     assert bill(new=None).line() == ""
 
 

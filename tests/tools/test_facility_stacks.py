@@ -76,7 +76,7 @@ def test_pools_are_those_of_the_stack_file_and_those_that_are_left(tmp_path: Pat
 
 def test_a_machine_that_would_go_from_pool_to_pool_is_refused(tmp_path: Path) -> None:
     layout = _layout(tmp_path, cluster=[], old=["pooled-worker-20"])
-    with pytest.raises(StackError, match="pooled-worker-20 of pool 'old' would go to pool 'gpu'"):
+    with pytest.raises(StackError, match="pooled-worker-20 of pool 'old' would move to pool 'gpu'"):
         facility_stacks.pools_of(layout, _document())
 
 
@@ -115,7 +115,7 @@ def test_a_pool_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
             facility_stacks.beside("up", layout, _POOLS, run)
     assert done == {"pooled-compute"}
     told = str(caught.value)
-    assert "up of pool gpu of stack 'pooled' failed" in told and "pool compute ended well" in told
+    assert "up of pool gpu of stack 'pooled' failed" in told and "pool compute succeeded" in told
 
 
 def test_machines_to_make_anew_are_those_of_their_stacks() -> None:

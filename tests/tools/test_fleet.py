@@ -88,11 +88,11 @@ def test_stack_files_and_hubs_are_put_together() -> None:
     found = {(each.domain, each.hub): (each.stack, each.status, each.told) for each in fleet.merged(described, told)}
     assert found == {
         ("a.test", "east"): ("a", "as declared", ""),
-        ("b.test", ""): ("b", "not asked", "none of the hubs that were asked has it"),
+        ("b.test", ""): ("b", "not asked", "none of the given hubs has it"),
         ("c.test", "east"): ("c", "failed", "the file of stack c names no hub (clusterApi)"),
-        ("twice.test", "east"): ("twice", "failed", "hub west has it, too: one of them has to let it go"),
-        ("twice.test", "west"): ("twice", "failed", "hub east has it, too: one of them has to let it go; Working"),
-        ("stranger.test", "west"): ("", "as declared", "no stack file here describes it"),
+        ("twice.test", "east"): ("twice", "failed", "hub west has it, too: remove it from one of them"),
+        ("twice.test", "west"): ("twice", "failed", "hub east has it, too: remove it from one of them; Working"),
+        ("stranger.test", "west"): ("", "as declared", "it has no stack file here"),
     }
     assert fleet.merged(described, {})[0].told == "", "no hub was asked"
 
@@ -136,7 +136,10 @@ def test_a_hub_that_does_not_tell_is_named_and_the_page_is_written(tmp_path: Pat
     with pytest.raises(StackError, match=r"1 of 1 hubs did not tell .*written without them"):
         fleet.write(tmp_path, [f"east={file}"], tmp_path / "fleet")
     page = (tmp_path / "fleet" / "fleet.md").read_text()
-    assert "0 clusters.\n\nHub east did not tell: " in page and "kubeconfig is no kubeconfig that can be used: " in page
+    assert (
+        "0 clusters.\n\nHub east gave no answer: " in page
+        and "kubeconfig is not a kubeconfig that can be used: " in page
+    )
 
 
 def test_no_text_of_a_long_picture_meets_another() -> None:

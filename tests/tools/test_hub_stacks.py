@@ -40,12 +40,12 @@ def layout(tmp_path: Path) -> Layout:
 def test_it_stays_as_long_as_others_have_servers_from_it(layout: Layout) -> None:
     with pytest.raises(StackError) as caught:
         commands.down(layout, Asked())
-    assert "servers are had from its Ironic by stack ours" in str(caught.value)
+    assert "these stacks have servers of its Ironic:  ours" in str(caught.value)
     assert "`make down STACK=ours` first" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("stack", "why"), [("wrong", "cannot have its servers from stack 'ours'"), ("nobody", "there is no stack 'none'")]
+    ("stack", "why"), [("wrong", "cannot get its servers from stack 'ours'"), ("nobody", "there is no stack 'none'")]
 )
 def test_another_stack_is_none(layout: Layout, stack: str, why: str) -> None:
     with pytest.raises(StackError, match=why):
@@ -63,6 +63,6 @@ def test_the_lab_stays_while_another_command_is_at_work_in_it(
     alone.stack_file.write_text("config: {metal-ipi:lab: {machines: simulated}}")
     with at_work(alone.lab.parent):
         commands.down(alone, Asked())
-    assert not ended and "the lab stays: another command is at work in it" in capsys.readouterr().err
+    assert not ended and "the lab stays, because another command uses it" in capsys.readouterr().err
     commands.down(alone, Asked())
     assert ended == [alone.lab] and not alone.lab.parent.exists()

@@ -146,7 +146,7 @@ def test_what_a_stack_renders_is_imported_to_what_renders_it_again(name: str, im
     before = parse(config_text(tree), name)
     rendered = config(before, facility(before), PUBLIC_KEY)
     taking: Taking = imported(rendered)
-    known = ("its prefix length is taken", "machines are called by cluster")
+    known = ("its prefix length is taken", "the names of machines follow from cluster")
     assert [each.place.where for each in taking.told if not each.why.startswith(known)] == []
     found = copy.deepcopy(taking.settings)
     assert found["ssh"]["authorizedKeys"].pop(0) == PUBLIC_KEY, "the stack's own"
@@ -185,14 +185,14 @@ def test_what_the_installer_takes_for_granted_is_so_here(imported: Any) -> None:
     [
         ("a: [1", ["line 1: expected ',' or ']'"]),
         ("a:\n  b: 1\n c: 2", ["line 3: "]),
-        ("", ["line 1: it is no mapping"]),
-        ("- 1", ["line 1: it is no mapping"]),
+        ("", ["line 1: it is not a mapping"]),
+        ("- 1", ["line 1: it is not a mapping"]),
         ("a: 1\n---\na: 1", ["line 2: but found another document"]),
         ("a: &a [*a]", ["aliases in a circle"]),
         ("a: *canary", ["line 1: found undefined alias '...'"]),
-        ("? []\n: 1\n? []\n: 2", ["line 1: '[]' stands there twice"]),
-        ("a:\n  b: !!bool canary", ["line 2: it is no value of its type"]),
-        ("a: !!int ''", ["line 1: it is no value of its type"]),
+        ("? []\n: 1\n? []\n: 2", ["line 1: '[]' is there twice"]),
+        ("a:\n  b: !!bool canary", ["line 2: it is not a value of its type"]),
+        ("a: !!int ''", ["line 1: it is not a value of its type"]),
         ("a: !!timestamp canary", ["line 1: could not determine a constructor"]),
         ("a: !!binary YQ==", ["line 1: could not determine a constructor"]),
         ("a: !canary b", ["line 1: could not determine a constructor for the tag '...'"]),
@@ -264,9 +264,9 @@ def test_dual_stack(imported: Any) -> None:
         (_config(surprise={"a": 1}), "surprise", "set it in installConfig.other"),
         (_config(metadata={"name": "c", "labels": {"a": "b"}}), "metadata.labels", "no such field"),
         (_config(platform={"aws": {"region": "x"}}), "platform.aws", "only bare metal"),
-        (_config(compute=[{"name": "edge", "replicas": 1}]), "compute[0].name", "no other pools"),
-        (_config(compute=[{"name": "edge", "replicas": 1}]), "compute[0].replicas", "nothing here takes it"),
-        (_config(controlPlane={"architecture": "s390x"}), "controlPlane.architecture", "amd64 and arm64 only"),
+        (_config(compute=[{"name": "edge", "replicas": 1}]), "compute[0].name", "only the pools"),
+        (_config(compute=[{"name": "edge", "replicas": 1}]), "compute[0].replicas", "there is no setting for it"),
+        (_config(controlPlane={"architecture": "s390x"}), "controlPlane.architecture", "only amd64 and arm64"),
         (
             _config(controlPlane={"architecture": "amd64"}, compute=[{"name": "worker", "architecture": "arm64"}]),
             "compute[0].architecture",
@@ -326,7 +326,11 @@ def test_dual_stack(imported: Any) -> None:
         (_config(controlPlane={"fencing": {"credentials": [1]}}), "controlPlane.fencing", "two with an arbiter"),
         (_config(_host(bmc=_bmc("irmc://10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over irmc"),
         (_config(_host(bmc=_bmc("redfish+http://h"))), "platform.baremetal.hosts[0].bmc.address", "https is set"),
-        (_config(_host(bmc=_bmc("redfish://h/x"))), "platform.baremetal.hosts[0].bmc.address", "no path of a System"),
+        (
+            _config(_host(bmc=_bmc("redfish://h/x"))),
+            "platform.baremetal.hosts[0].bmc.address",
+            "not a path of a System",
+        ),
         (_config(_host(), controlPlane={"replicas": 3}), "controlPlane.replicas", "the files list 1 hosts"),
         (_config(_host(bmc=_bmc("redfish://u:p@h"))), "platform.baremetal.hosts[0].bmc.address", "a password"),
         (_config(additionalTrustBundle="-----BEGIN PRIVATE KEY-----"), "additionalTrustBundle", "a private key"),
@@ -572,9 +576,9 @@ def _bad(where: str, value: Any) -> dict[str, Any]:
          "more than the bits of 192.0.2.11"),
         (_bad("routes/config/0/next-hop-address", "gateway"), "routes.config[0].next-hop-address", "not a valid IPv4"),
         (_bad("interfaces/0/ipv4/address/0", {"prefix-length": 24}), "interfaces[0].ipv4.address[0].ip", "required"),
-        ({"interfaces": ["x"], "routes": 1}, "routes", "no NMState"),
-        (["x"], "", "it is no mapping"),
-        (_bad("interfaces/0/802.1x", {"private-key-password": _PASSWORD}), "interfaces[0].802.1x", "it holds keys"),
+        ({"interfaces": ["x"], "routes": 1}, "routes", "not NMState"),
+        (["x"], "", "it is not a mapping"),
+        (_bad("interfaces/0/802.1x", {"private-key-password": _PASSWORD}), "interfaces[0].802.1x", "it contains keys"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_in_a_network_is_told_with_its_place(config: Any, where: str, why: str, imported: Any) -> None:
@@ -584,14 +588,14 @@ def test_what_is_wrong_in_a_network_is_told_with_its_place(config: Any, where: s
     told = {each.place.where: each for each in taking.told}
     assert why in told[path].why, told
     assert told[path].place.line > 1 and _PASSWORD not in str(taking.settings)
-    assert not any("nothing here takes it" in each.why for each in taking.told)
+    assert not any("there is no setting for it" in each.why for each in taking.told)
 
 
 def test_a_gateway_that_is_no_address_is_told_with_its_line(imported: Any) -> None:
     host = _host(networkConfig={**_static(11), "routes": {"config": []}})
     tree = _config(host, baremetal={"bootstrapExternalStaticGateway": "x"})
     taking: Taking = imported({**tree, "networking": {"machineNetwork": [{"cidr": "192.0.2.0/24"}]}})
-    assert "say otherwise: x/24" in _told(taking)["networking.machineNetwork[0].cidr"]
+    assert "have other values: x/24" in _told(taking)["networking.machineNetwork[0].cidr"]
     assert "install-config.yaml:" in str(taking.source("platform.gateway"))
     assert "metal-ipi:platform.gateway" in {problem.path for problem in missing(taking, "c")}
 
@@ -640,7 +644,7 @@ def _run(arguments: str) -> str:
 
 def test_nothing_is_overwritten_that_nobody_named(tmp_path: Path) -> None:
     before, _ = _written(tmp_path, _config())
-    with pytest.raises(StackError, match=r"stacks/Pulumi\.c\.yaml is there already, and was not touched"):
+    with pytest.raises(StackError, match=r"stacks/Pulumi\.c\.yaml exists already, and was not changed"):
         _written(tmp_path, _config(fips=True))
     assert (tmp_path / "stacks/Pulumi.c.yaml").read_text() == before
     other, _ = _written(tmp_path, _config(fips=True), stack="other")
@@ -670,7 +674,7 @@ def test_what_is_wrong_or_contradicts_is_told_with_its_line_beside_what_is_missi
                 "the pods' network overlaps the services' network" in told and "servers[0].address is the same" in told
             )
         else:
-            assert f"serviceNetwork[0] = {network}\n      it is no network" in told
+            assert f"serviceNetwork[0] = {network}\n      it is not a network" in told
 
 
 def _line(file: Path, text: str) -> int:

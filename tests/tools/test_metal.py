@@ -32,7 +32,7 @@ def test_what_could_not_be_deleted_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     told: list[str] = []
     over = [{"id": id, "kind": "machine", "why": why} for id, why in (("a", ""), ("b", "busy"))]
     answered(monkeypatch, *over, status=1)
-    with pytest.raises(RecoveryFailed, match=r"of 2 things 1 could not be deleted\n  why: machine b \(b\): busy\n"):
+    with pytest.raises(RecoveryFailed, match=r"1 of 2 resources could not be deleted\n  why: machine b \(b\): busy\n"):
         MetalApi("secret").delete([thing("a"), thing("b")], told.append)
     assert told == ["machine a (a): deleted", "machine b (b): NOT deleted"]
 
@@ -41,7 +41,7 @@ def test_what_could_not_be_deleted_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_answer_that_is_none_is_an_error_with_its_cause(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     code = f"import os, sys; print('no such thing', file=sys.stderr, flush=True); {ending}"
     monkeypatch.setattr(metal, "_COMMAND", (sys.executable, "-IS", "-c", code))
-    with pytest.raises(RecoveryFailed, match="cannot find out what is left in the project\n  why: no such thing"):
+    with pytest.raises(RecoveryFailed, match="cannot find out what remains in the project\n  why: no such thing"):
         MetalApi("secret").find(["p"])
 
 

@@ -111,7 +111,7 @@ def test_a_traceback_becomes_what_happened() -> None:
 def test_the_summary_says_no_changes_plainly() -> None:
     progress = Progress(clock=Clock())
     run(progress, event("summaryEvent", resourceChanges={"same": 41}))
-    assert summary("up", progress, 2.4) == "up: no changes (41 resources as they should be; 2 s)"
+    assert summary("up", progress, 2.4) == "up: no changes (41 resources unchanged; 2 s)"
     other = Progress(clock=Clock())
     run(other, event("summaryEvent", resourceChanges={"same": 40, "create": 3}))
     assert summary("up", other, 2.4) == "up: 3 created, 40 unchanged (2 s)"

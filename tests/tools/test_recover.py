@@ -85,7 +85,7 @@ def test_a_machine_older_than_the_interrupted_run_stays() -> None:
 
     assert api.ids == ["old", "ageless"]
     assert told == [
-        "deleting machine new (new): no state knows it",
+        "deleting machine new (new), which is in no state",
         "machine new (new): deleted",
         *(f"left alone: machine {name} ({name}) carries this stack's name, but is older than the interrupted run,"
           " or in use" for name in api.ids),

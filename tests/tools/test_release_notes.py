@@ -32,8 +32,8 @@ def test_the_notes_are_the_section_of_the_version() -> None:
     [
         ("v1.2.0", "1.1.0", "the tag is v1.2.0, and pyproject.toml says version 1.1.0"),
         ("1.1.0", "1.1.0", "the tag is 1.1.0"),
-        ("v1.1", "1.1", "CHANGELOG.md has no heading `## 1.1`: give `## Unreleased` that name"),
-        ("v0.9.0", "0.9.0", "CHANGELOG.md says nothing below `## 0.9.0`"),
+        ("v1.1", "1.1", "CHANGELOG.md has no heading `## 1.1`: rename the heading `## Unreleased`"),
+        ("v0.9.0", "0.9.0", "CHANGELOG.md has nothing below `## 0.9.0`"),
     ],
 )
 def test_what_does_not_agree_makes_no_release(tag: str, version: str, told: str) -> None:

@@ -241,7 +241,7 @@ def test_a_virtual_bootstrap_machine_is_one_of_the_labs_libvirt() -> None:
         "memory": 2048,
     }
     rack["guest"] = None
-    with pytest.raises(StackError, match=r"of type local-vm, and simulated machines come without a libvirt"):
+    with pytest.raises(StackError, match=r"of type local-vm, and simulated machines have no libvirt"):
         stackfile.for_lab(document, facts)
 
 
@@ -326,9 +326,9 @@ def test_what_the_file_says_of_protection(value: Any, protect: bool | None) -> N
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("config: {'metal-ipi:workers': {count: .nan}}", "config.metal-ipi:workers.count: it is no number"),
-        ("config: {'metal-ipi:workers': {count: -.inf}}", "config.metal-ipi:workers.count: it is no number"),
-        ("config: {'metal-ipi:workers': {count: 1" + "0" * 400 + "}}", "of a size that no setting has"),
+        ("config: {'metal-ipi:workers': {count: .nan}}", "config.metal-ipi:workers.count: it is not a number"),
+        ("config: {'metal-ipi:workers': {count: -.inf}}", "config.metal-ipi:workers.count: it is not a number"),
+        ("config: {'metal-ipi:workers': {count: 1" + "0" * 400 + "}}", "is larger than any setting allows"),
         ("config: {'metal-ipi:workers': {count: " + "9" * 5000 + "}}", "is not YAML"),
         (
             "config: {'metal-ipi:clusterName': " + "x" * (LONGEST_TEXT + 1) + "}",
@@ -336,8 +336,8 @@ def test_what_the_file_says_of_protection(value: Any, protect: bool | None) -> N
         ),
         ("config: {'metal-ipi:clusterName': 2026-01-01}", "config.metal-ipi:clusterName: it is a date"),
         ("config: {'metal-ipi:clusterName': !!binary eA==}", "it is a bytes, not a text"),
-        ("config: {'metal-ipi:platform': {1: x}}", "config.metal-ipi:platform: a name in it is no text, but int"),
-        ("config: {'metal-ipi:platform': {yes: x}}", "config.metal-ipi:platform: a name in it is no text, but bool"),
+        ("config: {'metal-ipi:platform': {1: x}}", "config.metal-ipi:platform: a name in it is not a text, but int"),
+        ("config: {'metal-ipi:platform': {yes: x}}", "config.metal-ipi:platform: a name in it is not a text, but bool"),
         ("config: {'metal-ipi:ssh': " + "[" * 1000 + "]" * 1000 + "}", "is not YAML"),
         ("config: {'metal-ipi:ssh': " + "[" * 50 + "]" * 50 + "}", "it is nested more than 32 levels deep"),
         ("config: {'metal-ipi:ssh': &a [*a]}", "it is nested more than 32 levels deep"),

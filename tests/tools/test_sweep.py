@@ -63,8 +63,8 @@ def test_what_a_state_here_knows_is_never_an_orphan(of: str) -> None:
     assert kept(*things, here=LAB, OF=of, AGE="0m") == {
         "in state": "the state of stack lab has it",
         "of a request": "the state of stack lab has it",
-        "being ordered": "of stack lab, which is up: its next run knows",
-        "a key": "may be of stack lab, which has its state here",
+        "being ordered": "of stack lab, which is up: its next run handles it",
+        "a key": "may belong to stack lab, whose state is here",
         "lost": "",
     }
     project = old("its project", kind="project")
@@ -73,16 +73,16 @@ def test_what_a_state_here_knows_is_never_an_orphan(of: str) -> None:
 
 def test_stacks_that_are_named_and_no_others() -> None:
     assert kept(old("mine", "lab"), old("theirs"), OF="lab") == {
-        "mine": "", "theirs": "of another stack than asked for",
+        "mine": "", "theirs": "of another stack than the named one",
     }  # fmt: skip
 
 
 def test_a_project_is_ours_when_all_in_it_is_and_goes() -> None:
     project = old("p", kind="project")
     assert kept(project, old("a"))["p"] == ""
-    assert kept(project)["p"] == "nothing in it shows that it is ours"
-    assert kept(project, old("a"), others=1)["p"] == "holds things that are not ours"
-    assert kept(project, old("a"), old("b", hours=0))["p"] == "holds things that stay"
+    assert kept(project)["p"] == "it has no sign of this program"
+    assert kept(project, old("a"), others=1)["p"] == "contains resources that this program did not make"
+    assert kept(project, old("a"), old("b", hours=0))["p"] == "contains resources that stay"
     assert kept(old("p", kind="project", hours=0), old("a"))["p"] == "too young"
 
 
@@ -127,22 +127,24 @@ def swept(api: Listed, named: str | None = None, here: Held = NOTHING, **environ
 
 def test_orphans_are_deleted_once_exactly_they_were_confirmed() -> None:
     api = Listed(old("orphan"), others=1)
-    with pytest.raises(RunFailed, match="1 things of another checkout or of a lost state, by name of: ci") as listed:
+    with pytest.raises(
+        RunFailed, match="1 resources of another checkout or of a lost state, of stacks named: ci"
+    ) as listed:
         swept(api)
     assert "make sweep OF=<stack>" in str(listed.value) and "CONFIRM" not in str(listed.value)
     with pytest.raises(RunFailed, match="1 orphans of stack ci, if no other checkout has it up") as listed:
         swept(api, OF="ci")
     code = str(listed.value).partition("CONFIRM=")[2][:8]
-    with pytest.raises(RunFailed, match="nobody confirmed"):
+    with pytest.raises(RunFailed, match="was not confirmed"):
         swept(api, OF="ci", SWEEP="delete")
     another = old("another")
     api.things.append(another)
-    with pytest.raises(RunFailed, match=f"CONFIRM={code} was for others"):
+    with pytest.raises(RunFailed, match=f"CONFIRM={code} was for another list"):
         swept(api, OF="ci", SWEEP="delete", CONFIRM=code)
     assert api.ids == ["orphan", "another"]
     api.things.remove(another)
     assert "1 orphans deleted" in swept(api, OF="ci", SWEEP="delete", CONFIRM=code)
-    assert "no orphans (0 things of ours stay)" in swept(api)
+    assert "no orphans (0 resources of this program stay)" in swept(api)
 
 
 def test_a_live_stack_loses_nothing_although_it_is_named() -> None:

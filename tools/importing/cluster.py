@@ -12,7 +12,7 @@ _DEFAULT_REPLICAS = 3
 """Default number of machines in a pool; for arbiters the default is 0 (openshift/installer,
 pkg/types/defaults/machinepools.go)."""
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-_NO_IPV4 = "clusters of IPv6 alone are not supported"
+_NO_IPV4 = "clusters with IPv6 only are not supported"
 # The kernel arguments of the installer's own MachineConfig for this
 # (pkg/asset/machines/machineconfig/hyperthreading.go).
 _WITHOUT_HYPERTHREADING = ["nosmt", "smt-enabled=off"]
@@ -58,7 +58,7 @@ def _time(taking: Taking, install: Place, agent: Place | None) -> None:
     if servers:
         taking.put("machineConfig.ntpServers", list(servers), *given)
         taking.tell(
-            given[0], "nodes ask these time servers only, not CoreOS's own besides", "add those that are missing"
+            given[0], "nodes use only these time servers, and no longer CoreOS's own", "add those that are missing"
         )
 
 
@@ -116,7 +116,7 @@ def _pools(taking: Taking, install: Place) -> Sizes:
             taking.done(threads)
         ours = _ARCHITECTURES.get(place.text)
         if place.text and ours is None:
-            taking.tell(place, "there are machines of amd64 and arm64 only", "leave that cluster to the installer")
+            taking.tell(place, "only amd64 and arm64 are supported", "use the installer for such a cluster")
         elif ours is not None and architectures and ours != architectures[0]:
             taking.tell(place, "all machines are of one architecture", "install a cluster of one, add others later")
         elif ours is not None:
@@ -165,7 +165,7 @@ def _address(taking: Taking, section: str, vips: Place) -> None:
     if others and taking.settings[section]["type"] == "external" and section == "apiAddress":
         taking.put("apiAddress.ipv6Address", str(others[0]), vips)
     elif others:
-        taking.tell(vips, f"an IPv4 address alone is had there: only {first} is taken over")
+        taking.tell(vips, f"only an IPv4 address is supported there: only {first} is converted")
 
 
 def machine_network(taking: Taking, networking: Place, prefix: int | None, gateway: str) -> None:
@@ -176,7 +176,7 @@ def machine_network(taking: Taking, networking: Place, prefix: int | None, gatew
         try:
             network = ipaddress.ip_network(place.text, strict=False)
         except ValueError:
-            taking.tell(place, "it is no network", "set platform.gateway and platform.prefix")
+            taking.tell(place, "it is not a network", "set platform.gateway and platform.prefix")
             continue
         if network.version == 6 and _first_ipv4(places) is None:
             taking.tell(place, _NO_IPV4, "add the machines' IPv4 network, and import again")
@@ -186,14 +186,14 @@ def machine_network(taking: Taking, networking: Place, prefix: int | None, gatew
             taking.tell(place, "all machines are in one network", "set platform.gateway and platform.prefix to one")
         elif not gateway:
             taking.put("platform.prefix", network.prefixlen, place)
-            taking.tell(place, "its prefix length is taken over; the rest follows from the gateway, and the files name"
-                        " none for all machines", "set platform.gateway, if they have one in common")  # fmt: skip
+            taking.tell(place, "its prefix length is converted; the rest follows from the gateway, and the files have "
+                "no gateway for all machines", "set platform.gateway, if the machines have a common one")  # fmt: skip
         elif prefix is None:
             taking.put("platform.prefix", network.prefixlen, place)
         elif _is_in(gateway, prefix, network):
             taking.done(place)
         else:
-            taking.tell(place, f"platform.gateway and platform.prefix say otherwise: {gateway}/{prefix}",
+            taking.tell(place, f"platform.gateway and platform.prefix have other values: {gateway}/{prefix}",
                         "nothing, or correct them")  # fmt: skip
 
 

@@ -24,11 +24,15 @@ from tools.stackfile import NAMESPACE
 
 _CHOSEN = (
     ("platform.type", "redfish", "servers are reached by their BMCs; ironic and equinix-metal are the other types"),
-    ("dns.type", "none", "as with the installer, you make the names (docs/dns.md); of other types, `up` makes them"),
+    (
+        "dns.type",
+        "none",
+        "as with the installer, you set the DNS records (docs/dns.md); with other types `up` sets them",
+    ),
     (
         "artifacts.type",
         "ssh",
-        "servers fetch what they boot from a web server of yours (docs/boot-server.md), or from s3",
+        "servers fetch their boot files from your web server (docs/boot-server.md); s3 is the other type",
     ),
 )
 """Settings that the installer's files never contain: setting, chosen value, explanation."""
@@ -82,9 +86,9 @@ def write(
             file.write(render(taking, files))
     except FileExistsError:
         raise StackError(
-            f"stacks/{path.name} is there already, and was not touched",
-            why="somebody may have changed it, or keep secrets in it",
-            remedy="name another stack (STACK=...), or have it overwritten (OVERWRITE=1)",
+            f"stacks/{path.name} exists already, and was not changed",
+            why="it may have been edited, or contain secrets",
+            remedy="name another stack (STACK=...), or overwrite it (OVERWRITE=1)",
         ) from None
     return Imported(path=path, told=told)
 
@@ -165,17 +169,17 @@ def missing(taking: Taking, stack: str) -> tuple[Problem, ...]:
 def _told(taking: Taking, files: list[Document], stack: str, problems: tuple[Problem, ...]) -> Iterator[str]:
     names = [file.name for file in files]
     taken = f"{taking.taken} fields of {' and '.join(names)}"
-    yield f"stacks/Pulumi.{stack}.yaml is written: {taken} are taken over as they are"
+    yield f"stacks/Pulumi.{stack}.yaml is written: {taken} are copied as they are"
     alike: dict[tuple[str, str, str], list[Place]] = {}
     for each in sorted(taking.told, key=lambda each: (names.index(each.place.document.name), each.place.line)):
         field = re.sub(r"\[\d+\]", "[]", each.place.where)
         alike.setdefault((field, each.why, each.remedy), []).append(each.place)
     if alike:
-        yield "\nNot taken over, or not as it is:"
+        yield "\nNot converted, or not copied as it is:"
     for (field, why, remedy), places in alike.items():
         lines = ", ".join(dict.fromkeys(str(place.line) for place in places))
         yield from (f"  {places[0].document.name}:{lines} {field}", f"      {why}", f"      -> {remedy}")
-    yield "\nChosen, because no file says it; change it where it is not what you want:"
+    yield "\nChosen, because no file contains it; change it if you want something else:"
     for each in taking.chosen:
         yield from (f"  {NAMESPACE}:{each.setting} = {each.value}", f"      {each.why}")
     if taking.secrets:

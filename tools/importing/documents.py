@@ -76,7 +76,7 @@ def parts(where: str) -> list[str | int]:
 def unreadable(path: Path, *causes: str) -> StackError:
     """The error for an unreadable file; each cause names its line."""
     return StackError(
-        f"{path} cannot be read", why="\n       ".join(causes), remedy="correct it, as the installer wants it"
+        f"{path} cannot be read", why="\n       ".join(causes), remedy="correct it: the installer refuses it, too"
     )
 
 
@@ -104,7 +104,7 @@ def read(path: Path) -> Document:
             path, "aliases in a circle, or nested too deeply" if isinstance(error, RecursionError) else str(error)
         ) from None
     if not isinstance(tree, dict):
-        raise unreadable(path, "line 1: it is no mapping")
+        raise unreadable(path, "line 1: it is not a mapping")
     if reader.twice:
         raise unreadable(path, *reader.twice)
     return Document(path=path, tree=cast(Tree, tree), lines=reader.lines)
@@ -130,13 +130,11 @@ class _Reader:
             try:
                 return cast(Any, self._loader.construct_object(node))  # pyright: ignore[reportUnknownMemberType]
             except (LookupError, ValueError):
-                why = "it is no value of its type"
+                why = "it is not a value of its type"
                 raise yaml.constructor.ConstructorError(problem=why, problem_mark=node.start_mark) from None
         own = [str(key.value) for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
         line = node.start_mark.line + 1
-        self.twice += [
-            f"line {line}: '{key}' stands there twice" for key in sorted({k for k in own if own.count(k) > 1})
-        ]
+        self.twice += [f"line {line}: '{key}' is there twice" for key in sorted({k for k in own if own.count(k) > 1})]
         self._loader.flatten_mapping(node)
         found: Tree = {}
         for key, each in node.value:

@@ -15,7 +15,7 @@ from metal_ipi.stacks import becomes
 from tools.settings_reference import named, values
 
 Kind = Literal["text", "number", "flag", "texts", "any", "section"]
-"""The required type in YAML. `any` includes everything below; `section` is no field itself, but has fields below it."""
+"""The required type in YAML. `any` includes everything below; `section` is not a field, but has fields below it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ _PROVISIONING = Field(
     remedy="nothing, or choose platform.bmc.bootMethod",
 )
 _POOL: Mapping[str, Field] = {
-    "name": Field(same=("master", "arbiter", "worker"), why="there are no other pools than control plane and workers",
+    "name": Field(same=("master", "arbiter", "worker"), why="only the pools of control plane and workers are supported",
                   remedy="make it with the cluster's own tools, once it is installed"),
     "replicas": Field(kind="number"),
     "architecture": Field(),
@@ -60,9 +60,9 @@ _BMC: Mapping[str, Field] = {
     "disableCertificateVerification": Field(
         kind="flag",
         same=(False,),
-        why="credentials are sent to the BMC, so it must prove who it is",
-        remedy="set platform.bmc.ca to the authority of its certificate, or fingerprint of the server's bmc to the"
-        " certificate itself",
+        why="credentials are sent to the BMC, so its certificate is always verified",
+        remedy="set platform.bmc.ca to the authority of its certificate, or `fingerprint` in the server's bmc to that "
+        "of the certificate",
     ),
 }
 _OF_HOSTS: Mapping[str, Field] = {
@@ -72,14 +72,14 @@ _OF_HOSTS: Mapping[str, Field] = {
     "networkConfig": Field(kind="any"),
 }
 _NAME = Field(
-    why="machines are called by cluster and role: <cluster>-control-plane-0",
-    remedy="nothing; platform.servers has the hosts of a role in the order of the file",
+    why="the names of machines follow from cluster and role: <cluster>-control-plane-0",
+    remedy="nothing to do; platform.servers has the hosts of a role in the order of the file",
 )
 _IMAGE = Field(
-    why="machines boot what CoreOS's stream metadata names",
+    why="machines boot the files that CoreOS's stream metadata name",
     remedy="set boot.streamUrl or boot.streamFile; name files of yours in a stream document of yours",
 )
-_OTHER_CLOUD = Field(kind="any", why="only bare metal is installed here", remedy="leave that cluster to the installer")
+_OTHER_CLOUD = Field(kind="any", why="only bare metal is supported", remedy="use the installer for such a cluster")
 _REFUSED = "on bare metal the installer refuses it, or it has no effect"
 _PLATFORM: Mapping[str, Field] = {
     **dict.fromkeys(("libvirtURI", "externalBridge", "externalMACAddress", "apiVIP", "ingressVIP"), Field()),
@@ -92,7 +92,7 @@ _PLATFORM: Mapping[str, Field] = {
     },
     "provisioningDHCPExternal": replace(_PROVISIONING, kind="flag"),
     "additionalNTPServers": Field(kind="texts"),
-    "defaultMachinePlatform": Field(kind="any", why="it says nothing on bare metal", remedy="nothing to do"),
+    "defaultMachinePlatform": Field(kind="any", why="it has no effect on bare metal", remedy="nothing to do"),
     "apiVIPs": Field(kind="texts"),
     "ingressVIPs": Field(kind="texts"),
     "loadBalancer.type": Field(),
@@ -128,13 +128,13 @@ _TAKEN_BY_FUNCTIONS = (
     *(f"{becomes.SITE}.proxy.{name}" for name in ("httpProxy", "httpsProxy")),
 )
 _SOURCES = {"source": Field(), "mirrors": Field(kind="texts")}
-_OLD = Field(why="the field that has replaced it is set as well, and counts", remedy="nothing to do")
+_OLD = Field(why="the field that has replaced it is set as well, and is used", remedy="nothing to do")
 INSTALL_CONFIG: dict[str, Field] = {
     **dict(_becomes()),
     "apiVersion": Field(
         same=("v1", "v1beta3", "v1beta4"),
-        why="the installer knows no such version",
-        remedy="nothing, if it is one of v1",
+        why="the installer has no such version",
+        remedy="nothing to do, if it is one of v1",
     ),
     "kind": Field(same=("InstallConfig",), why="the installer does not read it", remedy="nothing to do"),
     **dict.fromkeys(("baseDomain", "pullSecret", "sshKey", "proxy.httpProxy", "proxy.httpsProxy"), Field()),
@@ -156,7 +156,7 @@ INSTALL_CONFIG: dict[str, Field] = {
     },
     "networking.clusterNetworkMTU": Field(
         kind="number",
-        why="the installer takes it on AWS only",
+        why="the installer accepts it on AWS only",
         remedy="give it as a manifest of the network operator (install.manifests)",
     ),
     **{f"platform.baremetal.{name}": field for name, field in _PLATFORM.items()},
@@ -170,20 +170,20 @@ INSTALL_CONFIG["featureSet"] = replace(INSTALL_CONFIG["featureSet"], same=("Defa
 AGENT_CONFIG: dict[str, Field] = {
     "apiVersion": Field(
         same=("v1beta1", "v1alpha1"),
-        why="the installer knows no such version",
-        remedy="nothing, if it is one of v1beta1",
+        why="the installer has no such version",
+        remedy="nothing to do, if it is one of v1beta1",
     ),
     "kind": Field(same=("AgentConfig",), why="the installer does not read it", remedy="nothing to do"),
     "metadata.name": Field(),
-    "metadata.namespace": Field(why="nothing here has such a namespace", remedy="nothing to do"),
+    "metadata.namespace": Field(why="there is no such namespace here", remedy="nothing to do"),
     "additionalNTPSources": Field(kind="texts"),
     "rendezvousIP": Field(),
     "bootArtifactsBaseURL": Field(),
     "minimalISO": Field(
         kind="flag",
         same=(False,),
-        why="no ISO is made for people to attach; a BMC gets a disc of some 100 MB",
-        remedy="nothing, or set platform.bmc.bootMethod: live-iso",
+        why="there is no ISO to attach by hand; a BMC gets a disc of about 100 MB",
+        remedy="nothing to do; or set platform.bmc.bootMethod: live-iso",
     ),
     "hosts[].hostname": _NAME,
     "hosts[].interfaces[].name": Field(),

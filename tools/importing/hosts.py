@@ -63,7 +63,7 @@ class Host:
                 below = cast(Tree, other.value) if isinstance(other.value, dict) else {}
                 taking.done(other, *map(other.below, below))
             else:
-                taking.tell(other, f"{found[0]} says otherwise", "nothing, or correct platform.servers")
+                taking.tell(other, f"{found[0]} has another value", "nothing, or correct platform.servers")
         return found[0] if found else None
 
 
@@ -153,7 +153,7 @@ def _sizes(taking: Taking, sizes: Sizes, numbers: dict[str, int]) -> None:
             taking.done(place)
         elif place is not None:
             taking.tell(place, f"the files list {count} hosts of this role, and each of them is installed",
-                        "remove from platform.servers what is spare, or add what is missing")  # fmt: skip
+                        "remove surplus servers from platform.servers, or add missing ones")  # fmt: skip
 
 
 def _server(taking: Taking, path: str, host: Host) -> None:
@@ -185,7 +185,7 @@ def _network(taking: Taking, path: str, host: Host, *, alike: bool) -> None:
     taking.done(*(card.below("name") for card in cards))
     for place in fields:
         if place.text and not taking.is_done(place):
-            taking.tell(place, "a server is known by the card that it boots from, and only that one is named",
+            taking.tell(place, "a server is identified by the card that it boots from, and only that one is set",
                         f"set {path}.mac to it, if it is the card to boot from")  # fmt: skip
 
 
@@ -219,16 +219,18 @@ def _bmc(taking: Taking, path: str, place: Place) -> None:
                 f"set platform.type: ironic, for this server driver: ipmi and bmc.address: ipmi://{host}, and driver:"
                 f" redfish for others (docs/provisioning.md); or {remedy}"
             )
-        taking.tell(place, f"it is reached over {kind}, and servers of platform.type redfish over Redfish only", remedy)
+        taking.tell(place, f"it uses {kind}, and platform.type redfish supports Redfish only", remedy)
         return
     taking.put(f"{path}.address", f"https://{found['host']}", place)
     system = _SYSTEM.fullmatch(found["path"] or "")
     if system is not None:
         taking.put(f"{path}.systemId", system[1], place)
     elif (found["path"] or "").strip("/") not in ("", "redfish/v1"):
-        taking.tell(place, f"{found['path']} is no path of a System", f"set {path}.systemId, if the BMC serves several")
+        taking.tell(
+            place, f"{found['path']} is not a path of a System", f"set {path}.systemId, if the BMC serves several"
+        )
     if found["scheme"] == "http":
-        taking.tell(place, "credentials are never sent in clear: https is set instead", "switch https on in the BMC")
+        taking.tell(place, "credentials are never sent in clear: https is set instead", "turn on https in the BMC")
 
 
 def _accounts(taking: Taking, hosts: Sequence[Host]) -> None:
@@ -258,7 +260,7 @@ def _common_bmc(taking: Taking, hosts: Sequence[Host]) -> None:
         if mode is not None and mode.text == "UEFISecureBoot":
             taking.tell(
                 mode,
-                "Secure Boot stays as the firmware has it; uefi is set",
+                "Secure Boot stays as it is in the firmware; uefi is set",
                 "switch it on in the firmware, and set platform.bmc.bootMethod: live-iso (docs/redfish.md)",
             )
         found = _ADDRESS.fullmatch(address.text) if address is not None else None
@@ -295,7 +297,7 @@ def _networks(taking: Taking, hosts: Sequence[Host], *, alike: bool) -> None:
         taking.choose(
             "platform.interface",
             networks[0].interface,
-            "networkConfig calls the card so; it must be what `ip link` shows on the machines",
+            "this is the card's name in networkConfig; it must be the name that `ip link` shows on the machines",
         )
 
 
@@ -307,7 +309,7 @@ def _addresses(taking: Taking, hosts: Sequence[Host], agent: Place | None) -> No
     if len(hosts) == 1 and not (hosts[0].network and hosts[0].network.address):
         taking.put("platform.servers[0].address", place.text, place)
     else:
-        taking.tell(place, "no control plane machine bootstraps the others: platform.bootstrap says what does")
+        taking.tell(place, "the bootstrap machine is not a control plane machine: platform.bootstrap sets it")
 
 
 def _disks(taking: Taking, hosts: Sequence[Host], disk: Place) -> None:
@@ -332,9 +334,9 @@ def _disks(taking: Taking, hosts: Sequence[Host], disk: Place) -> None:
         taking.choose(
             "boot.install.device",
             {"smallest": True},
-            f"no hints say which disk is erased and installed to{f' of {without}' if without else ''}"
+            f"there are no hints for the disk that is erased and installed to{f' of {without}' if without else ''}"
             if not hosts or without
-            else "each server has a rule of its own; a server that is added gets this one",
+            else "each server has a rule of its own; this one is for servers that are added",
         )
 
 
@@ -357,12 +359,12 @@ def _bootstrap(taking: Taking, install: Place, hosts: Sequence[Host], numbers: M
     elif hosts:
         lent = {"type": "lend", "server": "worker-0"}
         taking.choose(
-            "platform.bootstrap", lent, "this worker's server bootstraps the cluster, and joins as a worker then"
+            "platform.bootstrap", lent, "this worker's server bootstraps the cluster first, and then joins as a worker"
         )
     for place in vm.values():
         if place.text and not taking.is_done(place):
             why = "no virtual machine bootstraps the cluster here"
-            taking.tell(place, why, "nothing, or set platform.bootstrap to one of type local-vm")
+            taking.tell(place, why, "nothing to do; or set platform.bootstrap to one of type local-vm")
 
 
 def _bootstrap_network(taking: Taking, baremetal: Place) -> None:
@@ -373,4 +375,4 @@ def _bootstrap_network(taking: Taking, baremetal: Place) -> None:
         if place.text and found in (None, place.text, [place.text]):
             taking.put(f"platform.{setting}", place.text if setting == "gateway" else [place.text], place)
         elif place.text:
-            taking.tell(place, f"the hosts' own networkConfig has another one, and platform.{setting} is for all")
+            taking.tell(place, f"the hosts' own networkConfig has another one, and platform.{setting} applies to all")

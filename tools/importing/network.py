@@ -67,7 +67,7 @@ def read(taking: Taking, place: Place | None) -> Network | None:
     if place is None or not place.value:
         return None
     if not isinstance(place.value, dict):
-        taking.tell(place, "it is no NMState: it is no mapping", "correct it, and import again")
+        taking.tell(place, "it is not NMState: it is not a mapping", "correct it, and import again")
         return None
     tree = _without_keys(taking, place)
     state, problems = nmstate.read(tree, place.where)
@@ -111,7 +111,7 @@ def _without_keys(taking: Taking, place: Place) -> Tree:
         for name in nmstate.SECRETS if isinstance(kept, dict) else ():
             if name in kept:
                 kept = {key: value for key, value in cast(Tree, kept).items() if key != name}
-                taking.tell(item.below(name), "it holds keys, and networkConfig may have none",
+                taking.tell(item.below(name), "it contains keys, which networkConfig may not contain",
                             "give it to the nodes by a MachineConfig (install.manifests)", of=place)  # fmt: skip
         interfaces.append(kept)
     return {**tree, "interfaces": interfaces} if interfaces else tree

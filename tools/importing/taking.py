@@ -101,7 +101,9 @@ class Taking:
         reported instead."""
         if _SECRET.search(str(value)):
             for place in places:
-                self.tell(place, "a password or a private key is in it", f"set metal-ipi:{setting} to what has none")
+                self.tell(
+                    place, "it contains a password or a private key", f"set metal-ipi:{setting} to a value without one"
+                )
             return
         put(self.settings, setting, value)
         self.done(*places)
@@ -149,7 +151,7 @@ class Taking:
         else:
             self.tell(
                 place,
-                known.why or "nothing here takes it",
+                known.why or "there is no setting for it",
                 known.remedy or "set it in the stack file by hand, if it matters",
             )
 

@@ -49,7 +49,7 @@ def timeline(layout: Layout) -> Path:
     except FileNotFoundError:
         raise StackError(
             f"there is no timeline of stack '{layout.stack}'",
-            why="no `up` of it has come to an end since it was last taken down",
+            why="no `up` of it has ended since its last `down`",
             remedy=f"`make up STACK={layout.stack}`, and then this again",
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -64,7 +64,7 @@ def _rehearse(sides: Sequence[tuple[Path, list[str]]], engine: Engine) -> list[d
             running.append((subprocess.Popen(command, cwd=root, env=environment, text=True), target))
         statuses = [process.wait() for process, _ in running]
         if any(statuses):
-            raise StackError("a rehearsal did not come to its end", why="what it printed stands above")
+            raise StackError("a preview did not end", why="its output is above")
         return [
             {file.stem: JSON.validate_json(file.read_bytes()) for file in sorted(target.glob("*.json"))}
             for _, target in running
@@ -97,7 +97,7 @@ def _git(root: Path, *arguments: str, of: str = "") -> str:
     if done.returncode != 0:
         raise StackError(
             f"there is no commit '{of}' here" if of else f"`git {arguments[0]}` failed",
-            why=done.stderr.strip() or "git does not know it",
+            why=done.stderr.strip() or "git does not have it",
             remedy="name one with BASE=<commit>; in a shallow clone, `git fetch` it first",
         )
     return done.stdout

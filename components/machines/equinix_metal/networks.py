@@ -184,7 +184,7 @@ def bond_of(device: metal.Device) -> pulumi.Output[str]:
         found = next((port.id for port in ports if port.name == _BOND), None)
         if found is None:
             known = ", ".join(str(port.name) for port in ports) or "none"
-            raise ValueError(f"the machine has no port {_BOND} to put into a VLAN; it has: {known}")
+            raise ValueError(f"the machine has no port {_BOND} that could be added to a VLAN; it has: {known}")
         return str(found)
 
     return device.ports.apply(bond)

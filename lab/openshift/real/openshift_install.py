@@ -69,7 +69,7 @@ def on_path() -> Path | None:
 
 
 def release(program: Path) -> str | None:
-    """The release that an openshift-install is of, e.g. `4.19.0`; None for what is no openshift-install."""
+    """The release that an openshift-install is of, e.g. `4.19.0`; None for what is not an openshift-install."""
     try:
         done = subprocess.run([str(program), "version"], capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):

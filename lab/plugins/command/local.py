@@ -20,7 +20,7 @@ async def run_local(run: Run) -> Output:
     """Runs it in a process group of its own, so that a cancelled command takes its children along."""
     directory = run.inputs.get("dir")
     if directory is not None and not os.path.isdir(directory):  # noqa: PTH112, ASYNC240 - a look, not a read
-        raise PluginError(f"the command's dir {directory} does not exist or is no directory")
+        raise PluginError(f"the command's dir {directory} does not exist or is not a directory")
     capture = Capture(run)
     stdin = (run.inputs.get("stdin") or "").encode()
     starting = asyncio.ensure_future(

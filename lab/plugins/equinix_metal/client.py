@@ -157,7 +157,7 @@ class Client:
         document = _document(answer)
         if answer.is_success:
             if document is None and answer.content:
-                raise _Uncertain("the answer is no JSON object")
+                raise _Uncertain("the answer is not a JSON object")
             return Answer(document=document or {}, server_time=_date(answer.headers.get("Date")))
         kind = Gone if answer.status_code == 404 and document is not None else ApiError
         raise kind(call, answer.status_code, _reason(document, answer.reason_phrase))

@@ -38,7 +38,7 @@ class EquinixMetalPlugin(StandIn):
         super().__init__("equinix-metal", {**resources, "equinix-metal:index/device:Device": Device(self._client, log)})
 
     async def check_config(self, request: api.CheckRequest) -> api.CheckResponse:
-        """A missing token is no error yet: a preview needs none."""
+        """A missing token is not an error yet: a preview needs none."""
         own = {name: value for name, value in request.new_inputs.items() if name not in ENGINE_KEYS}
         return api.CheckResponse(request.new_inputs, list(problems("equinix-metal", _CONFIGURATION, own)))
 

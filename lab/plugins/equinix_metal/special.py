@@ -161,7 +161,7 @@ class Port(Bridged):
         deadline, pause = time.monotonic() + seconds, FIRST_POLL_SECONDS
         while batch.get("state") != "completed":
             if batch.get("state") == "failed":
-                reasons = "; ".join(str(reason) for reason in batch.get("error_messages") or ["no reason is told"])
+                reasons = "; ".join(str(reason) for reason in batch.get("error_messages") or ["no reason is given"])
                 raise PluginError(f"{path}/{batch['id']} failed: {reasons}")
             if time.monotonic() >= deadline:
                 raise PluginError(f"{path}/{batch['id']} is still {batch.get('state')} after {seconds:.0f} s")

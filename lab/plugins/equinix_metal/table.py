@@ -27,9 +27,9 @@ class Property(Field):
     output: bool = False
     """Whether only the API sets it."""
     filled: bool = False
-    """Whether the API fills it in: its absence is no change, and its value not known in a preview."""
+    """Whether the API fills it in: its absence is not a change, and its value not known in a preview."""
     optional: bool = False
-    """Whether its absence is no change."""
+    """Whether its absence is not a change."""
     ordered: bool = True
     """Whether the order of a list means anything."""
     spelt: bool = False

@@ -212,7 +212,7 @@ def _current(text: str) -> tuple[Object, Object]:
     try:
         document: Any = yaml.safe_load(text)
     except yaml.YAMLError:
-        raise PluginError("the provider's kubeconfig is no YAML document") from None
+        raise PluginError("the provider's kubeconfig is not a YAML document") from None
     if not isinstance(document, dict) or not cast("Object", document).get("clusters"):
         raise PluginError("the provider's kubeconfig names no cluster")
     whole = cast("Object", document)

@@ -30,7 +30,7 @@ class KubernetesPlugin(StandIn):
         return KubernetesObject(kind_of(token), self._client, self._log)
 
     async def check_config(self, request: api.CheckRequest) -> api.CheckResponse:
-        """A missing kubeconfig is no error yet: the cluster may be made by the same update."""
+        """A missing kubeconfig is not an error yet: the cluster may be made by the same update."""
         own = {name: value for name, value in request.new_inputs.items() if name not in ENGINE_KEYS}
         return api.CheckResponse(request.new_inputs, list(problems("kubernetes", CONFIGURATION, own)))
 

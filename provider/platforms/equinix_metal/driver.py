@@ -95,7 +95,7 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
             if backoff.over:
                 raise RemoteError(
                     f"{self._client.where}: reservation {reservation_id} is not provisionable after {_CLEARING:g} s; "
-                    "run this again to wait on, or name another reservation"
+                    "run the same command again to continue to wait, or name another reservation"
                 )
             await backoff.pause()
 
@@ -173,7 +173,7 @@ class EquinixMetal(MachineDriver[EphemeralMachineArgs]):
         return [id_of(each) for each in answer.get("devices") or answer.get("instances") or []] if answer else None
 
     async def end_spot_request(self, request_id: str) -> None:
-        """Delete a spot market request together with its devices. A missing request is no error."""
+        """Delete a spot market request together with its devices. A missing request is not an error."""
         path = f"/spot-market-requests/{request_id}"
         await self._client.repeat("DELETE", path, params={"force_termination": "true"}, absent_ok=True)
 

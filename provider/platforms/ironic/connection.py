@@ -126,7 +126,7 @@ class Connection:
         message = f"{self.where}, asked {asked}: it answered HTTP {status}: {words}"
         remedy = _REMEDIES.get(status)
         if status in _PASSING:
-            return RemoteError(f"{message}; run the same again", passing=True)
+            return RemoteError(f"{message}; run the same command again", passing=True)
         return Refused(f"{message}; {remedy}" if remedy else message, status)
 
     def _unreachable(self, asked: str, error: Exception) -> RemoteError:
@@ -134,7 +134,7 @@ class Connection:
         for cause in web.causes(error):
             if isinstance(cause, ssl.SSLCertVerificationError):
                 seen = f"its TLS certificate is not trusted ({cause.verify_message}); set `ca` in `ironic`"
-                return RemoteError(message + seen + " to what it is signed by")
+                return RemoteError(message + seen + " to the authority that signed it")
         return RemoteError(
             f"{message}{self._quote(error)}; see whether it runs, and whether `endpoint` in `ironic` is right",
             passing=True,

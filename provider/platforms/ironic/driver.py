@@ -53,7 +53,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
         node = await self.nodes.claimed(spec.server)
         if node is None:
             raise InvalidInputs(
-                f"server {spec.server} is not claimed: declare its IronicMachine, and have this machine depend on it"
+                f"server {spec.server} is not claimed: declare its IronicMachine, and let this machine depend on it"
             )
         machine_id = MachineId(server=spec.server, identity=node.id, mac=spec.mac, script=boot_tree.digest(spec.script))
         await published.publish(
@@ -168,7 +168,7 @@ class Ironic(MachineDriver[LentNodeArgs]):
             failure = await self.nodes.stuck(node)
             if last or node.provision_state != DEPLOY_FAILED:
                 raise failure
-            await self._say(f"{failure}; it is done again")
+            await self._say(f"{failure}; it is repeated")
 
     async def boot_disk(self, machine_id: str) -> None:
         """Make later boots come from the disk, also after another conductor took the node over; does not reset it."""

@@ -149,7 +149,7 @@ class Nodes:
             await self._usable(node)
             await self._refuse_boots(node, server)
             if node.instance_id or (server.driver is None and node.provision_state != AVAILABLE):
-                raise InvalidInputs(await self._not_granted(name, server, "it must be available, and nobody's"))
+                raise InvalidInputs(await self._not_granted(name, server, "it must be available, and have no owner"))
         return node
 
     async def _hosts(self, driver: str) -> frozenset[str]:
@@ -196,13 +196,13 @@ class Nodes:
                 return
             if not known:
                 raise InvalidInputs(
-                    f"{self._connection.where} has no conductor of {what} with the driver {server.driver}, for {name}: "
+                    f"{self._connection.where} has no conductor of {what} with the driver {server.driver} for {name}: "
                     "enable the driver, or correct `driver` and `conductorGroup`"
                 )
             if backoff.over:
                 names = ", ".join(sorted(str(each.hostname) for each in known))
                 raise RemoteError(
-                    f"{self._connection.where} has not heard of any conductor for {name} lately ({names}): see whether "
+                    f"{self._connection.where} has had no recent sign of a conductor for {name} ({names}): check that "
                     "they run"
                 )
             await backoff.pause()
@@ -236,7 +236,9 @@ class Nodes:
         while True:
             found = await self._allocation(name)
             if found is None:
-                raise RemoteError(f"{self._connection.where} has dropped the allocation of {name}; run the same again")
+                raise RemoteError(
+                    f"{self._connection.where} has removed the allocation of {name}; run the same command again"
+                )
             if found.state == "active":
                 node = await self.need(found.node_id)
                 await self._refuse_boots(node, server)
@@ -251,7 +253,9 @@ class Nodes:
                 await self._request(name, server, accept)
                 continue
             if backoff.over:
-                raise RemoteError(f"{self._connection.where} does not say which node {name} gets; run the same again")
+                raise RemoteError(
+                    f"{self._connection.where} does not say which node {name} gets; run the same command again"
+                )
             await backoff.pause()
 
     async def _not_granted(self, name: str, server: IronicServer, why: str) -> str:
@@ -267,7 +271,7 @@ class Nodes:
             return (
                 f"{self.where(node)} is taken, by the instance {node.instance_id}"
                 f"{f' (allocation {node.allocation_id})' if node.allocation_id else ''}: give {name} another node, or "
-                "have that one given back"
+                "release that one"
             )
         return f"{self.where(node)} is {node.provision_state} and is not given to {name}: {why}"
 
@@ -277,8 +281,8 @@ class Nodes:
         cleaning = (node.extra or {}).get(_CLEANED) == _BEGUN
         if node.power_state != "power off" and not node.instance_id and accept != "wipe" and not cleaning:
             raise InvalidInputs(
-                f"{self.where(node)} is {node.power_state or 'perhaps on'}, and nothing shows that what runs on it is "
-                "ours: switch it off, or, if it and all its disks may be wiped, set `consent: wipe` of this server"
+                f"{self.where(node)} is {node.power_state or 'perhaps on'}, and it may run something that is not of "
+                "this cluster: switch it off, or, if all its disks may be wiped, set `consent: wipe` for this server"
             )
 
     def _is_ours(self, node: Node) -> bool:
@@ -288,7 +292,7 @@ class Nodes:
     def _refuse_others(self, node: Node, name: str) -> None:
         if not self._is_ours(node):
             raise InvalidInputs(
-                f"{self.where(node)} was not enrolled by this stack: take it as it is, with `node: {name}` and without "
+                f"{self.where(node)} was not enrolled by this stack: use it as it is, with `node: {name}` and without "
                 "`driver`, or give the server another name"
             )
 
@@ -296,28 +300,28 @@ class Nodes:
         """Raise InvalidInputs for a node that would not boot its installer, or would boot it again and again."""
         if server.driver not in (None, node.driver):
             raise InvalidInputs(
-                f"{self.where(node)} was enrolled with the driver {node.driver}, and is to have {server.driver}: take "
-                f"it out, `baremetal node delete {node.name}`, or set `driver` back"
+                f"{self.where(node)} was enrolled with the driver {node.driver}, but the settings have "
+                f"{server.driver}: remove it (`baremetal node delete {node.name}`), or restore `driver`"
             )
         if node.boot_interface in FROM_NETWORK and not server.by_network:
             raise InvalidInputs(
-                f"{self.where(node)} boots from the network (boot interface {node.boot_interface}), and is to boot a "
-                "disc: set `boot: network` of this server, or give the node a boot interface of virtual media"
+                f"{self.where(node)} boots from the network (boot interface {node.boot_interface}), but should boot a "
+                "disc: set `boot: network` for this server, or give the node a boot interface for virtual media"
             )
         if server.driver is None and server.by_network:
             await self._refuse_no_network_boot(node, str(server.mac))
         if node.deploy_interface == "ramdisk":
             raise InvalidInputs(
-                f"{self.where(node)} has the deploy interface ramdisk for good: a conductor that takes it over would "
-                "have it boot its installer again. Set it to direct; the installation is a ramdisk's all the same"
+                f"{self.where(node)} has the deploy interface ramdisk permanently: a conductor that takes the node "
+                "over would boot its installer again. Set it to direct; `up` sets ramdisk for the installation only"
             )
 
     async def _refuse_no_network_boot(self, node: Node, mac: str) -> None:
         """Raise InvalidInputs for a node of others that would not boot iPXE from this interface."""
         if node.boot_interface not in _IPXE:
             raise InvalidInputs(
-                f"{self.where(node)} has the boot interface {node.boot_interface}, and is to boot from the network: "
-                f"give it one of {', '.join(sorted(_IPXE))}, or take `boot: network` out, to have it boot a disc"
+                f"{self.where(node)} has the boot interface {node.boot_interface}, but should boot from the network: "
+                f"give it one of {', '.join(sorted(_IPXE))}, or remove `boot: network`, so that it boots a disc"
             )
         ports = await self._connection.call(
             f"for the ports of {node.name or node.id}", lambda ironic: list(ironic.ports(details=True, node=node.id))
@@ -326,7 +330,7 @@ class Nodes:
             told = ", ".join(sorted(port.address for port in ports if port.is_pxe_enabled)) or "none"
             raise InvalidInputs(
                 f"{self.where(node)} has no port that boots from the network with the MAC address {mac}, but {told}: "
-                "correct `mac` of this server, or have whoever enrolled the node add the port"
+                "correct `mac` of this server, or add the port to the node"
             )
 
     async def _allocation(self, server: str) -> Any | None:
@@ -381,7 +385,7 @@ class Nodes:
             other = await self.need(others[0].node_id)
             raise InvalidInputs(
                 f"{self.where(node)}: the MAC address {mac} is that of {self.where(other)}: correct `mac` of this "
-                "server, or take that node out"
+                "server, or remove that node"
             )
         if not ports:
             await self._connection.call(
@@ -465,8 +469,8 @@ class Nodes:
         wiping = sorted({f"{step['interface']}.{step['step']}" for step in steps if step["interface"] in WIPING})
         if wiping and accept != "wipe":
             raise InvalidInputs(
-                f"{whose}: the {kind} steps {', '.join(wiping)} take what is on its disks: if they may be wiped, set "
-                "`consent: wipe` of this server; else take these steps out"
+                f"{whose}: the {kind} steps {', '.join(wiping)} destroy the data on its disks: if they may be wiped, "
+                "set `consent: wipe` for this server; otherwise remove these steps"
             )
 
     async def _end_cleaning(self, node: Node, done: str | None) -> None:
@@ -503,9 +507,9 @@ class Nodes:
             if backoff.over:
                 raise RemoteError(
                     f"{self.where(node)} is still {node.provision_state}"
-                    f"{f', locked by {node.reservation},' if node.reservation else ''} after {self._timeout:g} s; "
-                    "run the same again to wait on. A lock that nothing comes of goes when that conductor is started "
-                    "again"
+                    f"{f', locked by {node.reservation},' if node.reservation else ''} after {self._timeout:g} s; run "
+                    "the same command again to continue to wait. A lock of a conductor that does not work any more is "
+                    "released when that conductor is restarted"
                 )
             await self._say(f"waiting for {self.where(node)} ({node.provision_state})")
             await backoff.pause()
@@ -527,7 +531,7 @@ class Nodes:
 
     async def stuck(self, node: Node) -> ProviderError:
         """The error for a node in an unusable state, with the remedy."""
-        why = node.last_error or node.maintenance_reason or await self._last_failure(node) or "Ironic does not say why"
+        why = node.last_error or node.maintenance_reason or await self._last_failure(node) or "Ironic gives no reason"
         remedies = {
             ENROLLED: "Ironic does not reach its BMC: correct address, account and "
             + (
@@ -535,12 +539,12 @@ class Nodes:
                 if node.driver == IPMI
                 else "`verifyCa` of the server"
             ),
-            "clean failed": "see why its cleaning fails, or correct its `cleanSteps`; then run the same again, which "
-            "tries again",
-            "inspect failed": "see why its inspection fails; then run the same again, which tries again",
-            DEPLOY_FAILED: "set right what it says, or correct its `deploySteps`; then run the same again, which tries "
-            "again",
-            "error": "set right what it says, and give it back: `baremetal node undeploy`",
+            "clean failed": "find out why its cleaning fails, or correct its `cleanSteps`; then run the same command "
+            "again, which repeats it",
+            "inspect failed": "find out why its inspection fails; then run the same command again, which repeats it",
+            DEPLOY_FAILED: "correct what the message names, or its `deploySteps`; then run the same command again, "
+            "which repeats it",
+            "error": "correct what the message names, and release the node: `baremetal node undeploy`",
         }
         remedy = remedies.get(node.provision_state, "bring it to the state available")
         return RemoteError(f"{self.where(node)} is in the state {node.provision_state}: {why}; {remedy}")
@@ -563,7 +567,7 @@ class Nodes:
         if node.is_maintenance:
             raise RemoteError(
                 f"{self.where(node)} is in maintenance ({node.fault or 'set by hand'}): "
-                f"{node.maintenance_reason or 'no reason is told'}; end that: `baremetal node maintenance unset "
+                f"{node.maintenance_reason or 'no reason is given'}; end it: `baremetal node maintenance unset "
                 f"{node.name or node.id}`"
             )
 
@@ -581,7 +585,7 @@ class Nodes:
             await self.give_back(name, node.id, server)
 
     async def give_back(self, name: str, node_id: str, server: IronicServer | None) -> None:
-        """End a claim: the node is undeployed, and available again, or removed. A missing claim is no error."""
+        """End a claim: the node is undeployed, and available again, or removed. A missing claim is not an error."""
         node = await self.get(node_id)
         if node is None:
             await self._drop(name)

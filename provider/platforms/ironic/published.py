@@ -35,7 +35,7 @@ async def publish(settings: Settings, server: str, mac: str, *, script: str, cha
         return
     live_iso = settings.need_ironic().live_iso
     if live_iso is None:
-        raise InvalidInputs(f"server {server} is to boot a disc, and `ironic` does not name it: set `liveIso`")
+        raise InvalidInputs(f"server {server} boots a disc, but `ironic` does not name the live ISO: set `liveIso`")
     await disc.publish(settings, live_iso, mac, script, say)
 
 

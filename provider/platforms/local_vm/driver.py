@@ -48,9 +48,8 @@ class LocalVm(MachineDriver[LocalVmArgs]):
             return []
         if found.mark is None or (found.mark.cluster, found.mark.hostname) != (spec.cluster, spec.hostname):
             raise RemoteError(
-                f"libvirt at {self._virsh.uri} has a domain {spec.domain} already ({found.state}), without a mark of "
-                "this cluster: it is somebody else's. Rename or remove it, or take another libvirt "
-                "(platform.bootstrap.uri)"
+                f"libvirt at {self._virsh.uri} has a domain {spec.domain} already ({found.state}), which does not "
+                "belong to this cluster. Rename or remove it, or use another libvirt (platform.bootstrap.uri)"
             )
         usable = found.boots(machine_id.script) and found.state == "running" and await self._is_published(machine_id)
         return [self._machine(machine_id)] if usable else []
@@ -62,11 +61,11 @@ class LocalVm(MachineDriver[LocalVmArgs]):
         if accelerated is None:
             raise RemoteError(
                 f"libvirt at {self._virsh.uri} cannot run {domain.ARCHITECTURE} machines: install QEMU for them there "
-                "(Debian: qemu-system-x86), or take another libvirt (platform.bootstrap.uri)"
+                "(Debian: qemu-system-x86), or use another libvirt (platform.bootstrap.uri)"
             )
         if not accelerated:
             name = spec.domain
-            await self._say(f"libvirt at {self._virsh.uri} has no KVM: {name} is emulated, and many times slower")
+            await self._say(f"libvirt at {self._virsh.uri} has no KVM: {name} is emulated, which is many times slower")
         if await self._look(spec.domain) is not None:  # it is ours: `find` has checked that
             await self._virsh.run("destroy", spec.domain)
         mark = Mark(cluster=spec.cluster, hostname=spec.hostname, script=machine_id.script)
@@ -106,7 +105,7 @@ class LocalVm(MachineDriver[LocalVmArgs]):
             hints = {
                 f"'{spec.bridge}'": "platform.bootstrap.bridge must be a bridge there (`ip link show type bridge`)",
                 f"'{spec.boot_image}'": "platform.bootstrap.bootImage must be a file there that QEMU may read",
-                "allocate memory": "platform.bootstrap.memory may be more than there is",
+                "allocate memory": "platform.bootstrap.memory may be more than the host has",
             }
             hint = next((f". {text}" for words, text in hints.items() if words in str(error)), "")
             raise RemoteError(f"{spec.domain} cannot be made. {error}{hint}") from None

@@ -35,4 +35,4 @@ class MachineId:
             case [domain, mac, script] if text.startswith(PREFIX) and domain and mac and script:
                 return cls(domain=domain, mac=mac, script=script)
             case _:
-                raise InvalidInputs(f"{text} is no id of a virtual machine: `{PREFIX}<domain>/<mac>/<script>`")
+                raise InvalidInputs(f"{text} is not an id of a virtual machine: `{PREFIX}<domain>/<mac>/<script>`")

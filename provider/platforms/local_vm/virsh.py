@@ -32,16 +32,16 @@ class Virsh:
             )
         except OSError as error:
             raise InvalidInputs(
-                f"the bootstrap machine is to be a virtual machine, and {PROGRAM} cannot be run on the machine where "
-                f"`up` runs ({error.strerror or error}): install it there (Debian: libvirt-clients, Fedora: "
+                f"the bootstrap machine is a virtual machine, but {PROGRAM} cannot be run on the machine where `up` "
+                f"runs ({error.strerror or error}): install it there (Debian: libvirt-clients, Fedora: "
                 "libvirt-client), or set platform.bootstrap.type to lend"
             ) from None
         try:
             out, err = await asyncio.wait_for(process.communicate(stdin.encode()), self._timeout)
         except TimeoutError:
             raise RemoteError(
-                f"libvirt at {self.uri} does not answer `{PROGRAM} {arguments[0]}` within {self._timeout:g} s; see to "
-                "it there, and run the same command again",
+                f"libvirt at {self.uri} does not answer `{PROGRAM} {arguments[0]}` within {self._timeout:g} s; check "
+                "libvirt there, and run the same command again",
                 passing=True,
             ) from None
         finally:
@@ -54,7 +54,7 @@ class Virsh:
 
     def _failed(self, command: str, told: str) -> RemoteError:
         lines = [line.removeprefix("error: ").strip() for line in told.splitlines()]
-        words = "; ".join(filter(None, lines)) or "it does not say why"
+        words = "; ".join(filter(None, lines)) or "it gives no reason"
         if _NOT_CONNECTED in told:
             return RemoteError(
                 f"libvirt at {self.uri} cannot be used: {words}. Start libvirtd (or virtqemud) there, let the user of "

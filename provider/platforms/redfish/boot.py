@@ -83,13 +83,18 @@ async def arm(connection: Connection, mac: str, say: Say, *, every_time: bool = 
             continue
         seen = await _read_until(connection, lambda it: it.from_network and it.target == target)
         if seen.enabled is None and seen.target is None:
-            await say(f"{connection.where} does not tell what it boots next: whether it took `{kind}` cannot be seen")
+            await say(
+                f"{connection.where} does not report what it boots next, so it is not known whether it accepted "
+                f"`{kind}`"
+            )
             return kind
         if seen.from_network and seen.target == target and seen.enabled:
             if seen.enabled == EVERY_TIME:
                 await say(f"{connection.where} boots from the network every time until it is installed, not just once")
             return seen.enabled
-        refusals.append(f"{connection.where} took {target} ({kind}), but then said {seen.target} ({seen.enabled})")
+        refusals.append(
+            f"{connection.where} accepted {target} ({kind}), but then reported {seen.target} ({seen.enabled})"
+        )
     if await boot_order.network_first(connection, mac):
         await say(f"{connection.where} has the network first in its boot order until it is installed")
         return ORDER
@@ -188,9 +193,9 @@ async def _to_disk(connection: Connection) -> None:
         seen = await _read_until(connection, lambda it: not it.from_network)
         if not seen.from_network:
             return
-        refusals.append(f"{connection.where} took {kind}, but then said {seen.target} ({seen.enabled})")
+        refusals.append(f"{connection.where} accepted {kind}, but then reported {seen.target} ({seen.enabled})")
     raise RemoteError(
-        f"{connection.where} still boots from the network: {'; '.join(refusals)}. Withdraw its boot override by hand, "
+        f"{connection.where} still boots from the network: {'; '.join(refusals)}. Remove its boot override by hand, "
         "and run the same command again"
     )
 

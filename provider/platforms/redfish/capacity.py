@@ -2,9 +2,9 @@
 
 Schema: ComputerSystem, MemorySummary and ProcessorSummary; Memory; Processor. BMCs differ:
 
-- A summary of 0 or null, or no summary, is no answer: IBM's OpenBMC reports 0 while the server is off (ibm-openbmc/dev
-  issue 498), a Huawei blade always 0 (bb-Ricardo/check_redfish issue 66), a Dell C6320 0.25 (RackHD/on-http PR 375).
-  Then the memory modules are read.
+- A summary of 0 or null, or no summary, is not an answer: IBM's OpenBMC reports 0 while the server is off
+  (ibm-openbmc/dev issue 498), a Huawei blade always 0 (bb-Ricardo/check_redfish issue 66), a Dell C6320 0.25
+  (RackHD/on-http PR 375). Then the memory modules are read.
 - Some lack CapacityMiB of their modules (ibm-openbmc/dev issue 279): then the memory is unknown.
 - Graphics processors are among the processors.
 """

@@ -25,7 +25,7 @@ CONNECT_TIMEOUT = 10
 READ_TIMEOUT = 60
 """Seconds; BMCs are slow."""
 _LONGEST_QUOTE = 300
-_FORGETFUL = "it opens sessions and forgets them at once: end those that nobody needs, or restart the BMC"
+_FORGETFUL = "it opens sessions and loses them at once: end sessions that are not needed, or restart the BMC"
 
 
 class Refused(RemoteError):
@@ -98,8 +98,8 @@ class Connection:
         if trouble.quoted:
             words += f": {self.quote(trouble.quoted)}"
         if trouble.passing and elapsed >= 1:
-            words += f", and so it went for {elapsed:.0f} s"
-        remedy = trouble.remedy or ("look whether the BMC is in order; run the same again" if trouble.passing else "")
+            words += f", repeatedly for {elapsed:.0f} s"
+        remedy = trouble.remedy or ("check the BMC; then run the same command again" if trouble.passing else "")
         message = f"{words}; {remedy}" if remedy else words
         if trouble.status is not None and not trouble.passing and trouble.status not in (401, 403):
             return Refused(message, trouble.status)
@@ -185,7 +185,7 @@ class Connection:
             system = self._client.get_system(self._path)
         except exceptions.ResourceNotFoundError:
             raise RemoteError(
-                f"{self.where}: there is no System {self._path}; correct `systemId` in `bmcs`, or take it out"
+                f"{self.where}: there is no System {self._path}; correct `systemId` in `bmcs`, or remove it"
             ) from None
         self._compare(system)
         return system
@@ -198,12 +198,12 @@ class Connection:
                 if wanted.rstrip("/") in (path.rstrip("/"), path.rstrip("/").rpartition("/")[2]):
                     return path
             raise RemoteError(
-                f"{self.where}: there is no System {wanted}; correct `systemId` in `bmcs`: there is {names}"
+                f"{self.where}: there is no System {wanted}; correct `systemId` in `bmcs`: it has {names}"
             )
         if len(paths) == 1:
             return paths[0]
         if not paths:
-            raise RemoteError(f"{self.where} has no System: see whether a server is in it, and switched to this BMC")
+            raise RemoteError(f"{self.where} has no System: check that the BMC belongs to a server")
         raise RemoteError(f"{self.where} has {len(paths)} Systems: set `systemId` in `bmcs` to one of {names}")
 
     def _compare(self, system: Any) -> None:
@@ -211,10 +211,10 @@ class Connection:
         if self._claimed is None or self._claimed in known:
             return
         raise RemoteError(
-            f"{self.where} is another machine now: it says {known[0] if known else 'nothing'} "
+            f"{self.where} is another machine now: it reports {known[0] if known else 'nothing'} "
             f"({system.manufacturer} {system.model}, serial {system.serial_number}), and the one that was claimed is "
-            f"{self._claimed}; correct `address` in `bmcs`, or put the machine back. If it was exchanged on purpose, "
-            "take the old one out of the state (`pulumi state delete`) and run up again"
+            f"{self._claimed}; correct `address` in `bmcs`, or put the machine back. If it was replaced on purpose, "
+            "remove the old one from the state (`pulumi state delete`) and run up again"
         )
 
 

@@ -109,9 +109,9 @@ class Redfish(MachineDriver[LentServerArgs]):
         left = found.power == "On" and found.enabled == boot.ONCE and found.from_network
         every_time = left or (connection.settings.address, machine_id) in _asked
         if every_time:
-            await self._say(f"{connection.where} did not take its one-time boot: now it is to be for every boot")
+            await self._say(f"{connection.where} did not accept a one-time boot: now it is set for every boot")
         if not await self._boot_from_network(connection, mac, every_time=every_time):
-            await self._say(f"{connection.where} passed over its one-time boot: now it is to be for every boot")
+            await self._say(f"{connection.where} ignored its one-time boot: now it is set for every boot")
             await self._boot_from_network(connection, mac, every_time=True)
         _asked.add((connection.settings.address, machine_id))
 

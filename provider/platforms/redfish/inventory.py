@@ -55,8 +55,8 @@ class Inventory:
         """Raise InvalidInputs for a server that may be in use by others: one that is on."""
         if self.power != "Off" and not ours and accept != "wipe":
             raise InvalidInputs(
-                f"{self.where} is {self.power}, and nothing shows that what runs on it is ours: switch it off, or, "
-                "if it and all its disks may be wiped, set `consent: wipe` of this server"
+                f"{self.where} is {self.power}, and it may run something that is not of this cluster: switch it off, "
+                "or, if all its disks may be wiped, set `consent: wipe` for this server"
             )
 
 
@@ -80,7 +80,9 @@ def _take(connection: Connection, documents: Documents, system: Any, macs: Colle
     document = documents.of(system)
     known = identities(system)
     if not known:
-        raise RemoteError(f"{connection.where} tells neither its UUID nor its serial number: update the BMC's firmware")
+        raise RemoteError(
+            f"{connection.where} reports neither its UUID nor its serial number: update the BMC's firmware"
+        )
     return Inventory(
         where=connection.where,
         identity=known[0],

@@ -44,7 +44,8 @@ def _insert(connection: Connection, system: Any, image: str) -> None:
         else:
             return
     raise RemoteError(
-        f"{connection.where} has no virtual drive that takes {image} ({'; '.join(refusals) or 'there is none'}): check "
+        f"{connection.where} has no virtual drive that accepts {image} ({'; '.join(refusals) or 'there is none'}): "
+        "check "
         "that URL and the BMC's licence, or set another `bootMethod` in `bmcs`"
     )
 

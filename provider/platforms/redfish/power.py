@@ -153,6 +153,6 @@ async def _offers(connection: Connection, kind: str) -> bool:
 async def _still(connection: Connection, wanted: str, timeout: float) -> RemoteError:
     now = await state(connection)
     return RemoteError(
-        f"{connection.where} is still {now} {timeout:g} s after it was asked to be {wanted}: look at the "
+        f"{connection.where} is still {now} {timeout:g} s after it was asked to change to {wanted}: look at the "
         "machine and its BMC; run the same command again to go on"
     )

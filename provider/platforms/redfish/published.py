@@ -24,7 +24,7 @@ async def publish(settings: Settings, server: str, mac: str, *, script: str, cha
         await boot_tree.publish(settings, mac, script, chain)
         return
     if bmc.live_iso is None:
-        raise InvalidInputs(f"server {server} is to boot the live ISO, and `bmcs` does not name it: set `liveIso`")
+        raise InvalidInputs(f"server {server} boots the live ISO, but `bmcs` does not name it: set `liveIso`")
     await disc.publish(settings, bmc.live_iso, mac, script, say)
 
 

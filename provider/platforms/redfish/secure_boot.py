@@ -22,8 +22,8 @@ from metal_ipi.provider.platforms.redfish.documents import NOT_THERE
 _NOT_ENFORCING = frozenset({"SetupMode", "AuditMode"})
 _REMEDY = (
     f"set `bootMethod: {LIVE_ISO}` in its `bmc`: CoreOS's own boot loader and kernel are signed (docs/redfish.md, "
-    "Secure Boot). Or switch Secure Boot off in its firmware's settings. Where its firmware has keys of yours, and "
-    "iPXE and the kernel are signed with them, set secure-boot in preflight.overrides, with that reason"
+    "Secure Boot). Or switch Secure Boot off in its firmware's settings. If its firmware has keys of yours, and iPXE "
+    "and the kernel are signed with them, override secure-boot in preflight.overrides, and give that reason"
 )
 
 
@@ -64,7 +64,7 @@ def refusal(where: str, enforced: bool | None, settings: BmcSettings) -> tuple[s
     if not enforced or settings.boot_method == LIVE_ISO:
         return None
     what = (
-        f"{where} has Secure Boot on, and `bootMethod: {settings.boot_method}` leads to iPXE: firmware does not start "
-        "it unless it is signed, and a signed one does not start CoreOS's kernel"
+        f"{where} has Secure Boot on, and `bootMethod: {settings.boot_method}` leads to iPXE: the firmware starts "
+        "only a signed iPXE, and a signed iPXE does not start CoreOS's kernel"
     )
     return what, _REMEDY

@@ -18,7 +18,7 @@ _PASSING_STATUS = frozenset({429, 502, 503, 504})
 _PEEK_TIMEOUT = 10
 _LONGEST_WAIT = 60
 _SAME_TIME = timedelta(minutes=5)
-_NOT_REDFISH, _UPDATE = "its answer is not what Redfish wants", "update the BMC's firmware"
+_NOT_REDFISH, _UPDATE = "its answer does not conform to Redfish", "update the BMC's firmware"
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError)
 """Errors in sushy or our code when an answer has another structure than Redfish's."""
 _BUILT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -71,13 +71,13 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
         if "Fingerprints did not match" in str(cause):
             return _other_certificate(address)
     if isinstance(error, json.JSONDecodeError):
-        return Trouble(seen="it gave half an answer, not JSON", passing=True)
+        return Trouble(seen="it gave an incomplete answer, not JSON", passing=True)
     if isinstance(error, exceptions.ConnectionError | requests.RequestException | OSError):
         return _connection(causes)
     if isinstance(error, exceptions.SushyError):
         # sushy itself refuses what the BMC does not list, like the BMC would.
         listed = isinstance(error, exceptions.InvalidParameterValueError | exceptions.MissingAttributeError)
-        seen = "it does not offer that" if listed else _NOT_REDFISH
+        seen = "it does not support that" if listed else _NOT_REDFISH
         return Trouble(seen=seen, quoted=str(error), remedy=_UPDATE, status=400 if listed else None)
     if response is not None and response.status_code >= 400:
         # sushy could not parse the refusal.
@@ -104,13 +104,13 @@ def _connection(causes: list[BaseException]) -> Trouble:
         return Trouble(seen="it does not speak TLS there", remedy="correct `address`")
     for cause in causes:
         if isinstance(cause, requests.exceptions.InvalidSchema):
-            return Trouble(seen="it sends us to an address without TLS", remedy="correct `address`")
+            return Trouble(seen="it redirects to an address without TLS", remedy="correct `address`")
         if isinstance(cause, socket.gaierror):
             return Trouble(seen=f"its name cannot be resolved ({cause.strerror})", remedy="correct `address`")
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return Trouble(seen=f"no TLS connection comes about ({cause.reason or cause})")
+            return Trouble(seen=f"a TLS connection cannot be made ({cause.reason or cause})")
     if any(isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError) for cause in causes):
-        return Trouble(seen="it ends connections before TLS comes about", passing=True)
+        return Trouble(seen="it closes connections before TLS is established", passing=True)
     if any(isinstance(cause, TimeoutError) or "timed out" in str(cause) for cause in causes):
         return Trouble(seen="it did not answer in time", passing=True)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
@@ -155,8 +155,9 @@ def _other_certificate(address: str) -> Trouble:
     peer = peek(address)
     shown = f" but {fingerprint(peer.certificate)}" if peer else ""
     return Trouble(
-        seen=f"it does not show the pinned TLS certificate{shown}",
-        remedy="if its certificate was renewed, set the new `fingerprint`; if not, somebody stands in for it",
+        seen=f"it does not have the pinned TLS certificate{shown}",
+        remedy="if its certificate was renewed, set the new `fingerprint`; if not, another machine may pose as this "
+        "BMC",
     )
 
 
@@ -173,11 +174,12 @@ def _certificate(address: str, error: ssl.SSLCertVerificationError) -> Trouble:
     if error.verify_code in (_OTHER_NAME, _OTHER_ADDRESS):
         return Trouble(
             seen=f"its TLS certificate is for {_names(certificate)}, not for {urlsplit(address).hostname}",
-            remedy=f"correct `address`, give the BMC a certificate for it, or trust just this one: {pin}",
+            remedy=f"correct `address`, give the BMC a certificate for it, or trust only this one: {pin}",
         )
     return Trouble(
         seen=f"its TLS certificate is not trusted ({error.verify_message}): {fingerprint(peer.certificate)}",
-        remedy=f"set `ca` to what it is signed by, or, if this is your BMC's certificate, trust just this one: {pin}",
+        remedy="set `ca` to the authority that signed it, or, if this is your BMC's certificate, trust just this "
+        f"one: {pin}",
     )
 
 

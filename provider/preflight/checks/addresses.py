@@ -92,7 +92,7 @@ async def _blocks(subject: Subject) -> list[Finding]:
         warning(
             f"{len(waiting)} of the project's blocks wait for a review, so its quota is used up:"
             f" {', '.join(ordered)} would wait as well",
-            "ask Metal's support to raise the quota, or give back blocks that nothing uses",
+            "ask Metal's support to raise the quota, or release blocks that nothing uses",
         )
     ]
 
@@ -100,5 +100,5 @@ async def _blocks(subject: Subject) -> list[Finding]:
 def _overlap(first: str, second: str) -> Finding:
     return error(
         f"{first} overlaps {second}",
-        "choose another range for the one that is yours to choose, or another project or metro for the machines",
+        "choose another range for the one that you can choose, or another project or metro for the machines",
     )

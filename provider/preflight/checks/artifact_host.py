@@ -40,17 +40,17 @@ async def check(subject: Subject) -> list[Finding]:
         return [
             error(
                 str(failure),
-                "correct artifacts.*, or what the host allows; its web server must give files by name, and show a"
-                " certificate that is trusted everywhere or signed by artifacts.caBundle",
+                "correct artifacts.*, or the rights on the host; its web server must serve files by name, and have a "
+                "certificate that is trusted everywhere or signed by artifacts.caBundle",
             )
         ]
     if found.get(_FILE) != sha512(content):
-        return [error("what was uploaded is not what is there", "see who else writes there")]
+        return [error("the file there is not the one that was uploaded", "find out who else writes there")]
     if fetched != content:
         return [
             error(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
         ]
-    told = f"takes files, and gives them at {settings.base_url}"
+    told = f"accepts files, and serves them at {settings.base_url}"
     if not settings.boot_base_url.startswith("https:"):
-        told += "; firmware fetches what it boots over http, where nothing proves it (docs/boot-server.md)"
+        told += "; firmware fetches its boot files over http, without verification (docs/boot-server.md)"
     return [ok(told)]

@@ -13,7 +13,7 @@ NAME = "bmcs"
 
 async def check(subject: Subject) -> list[Finding]:
     """Returns one finding per BMC that could not be asked, and one for all the others together."""
-    problems = await subject.untold(subject.rack, "correct that, or have the BMC answer")
+    problems = await subject.untold(subject.rack, "correct that, or make the BMC answer")
     answering = [server.name for server, _ in await subject.rack.answers()]
     if not answering:
         return problems

@@ -42,11 +42,11 @@ async def _file(subject: Subject, file: BootFile) -> Finding:
         except RemoteError as failure:
             return error(
                 f"{file.name}: {failure}",
-                "correct boot.streamUrl (boot.streamFile), or have that server answer; " + _who(file),
+                "correct boot.streamUrl (boot.streamFile), or make that server answer; " + _who(file),
             )
     if hashed not in (None, file.sha256):
         return error(
-            f"{file.name}: {file.url} has the hash {hashed}, and the stream says {file.sha256}",
+            f"{file.name}: {file.url} has the hash {hashed}, but the stream metadata say {file.sha256}",
             "upload the file of that release again, or correct the stream",
         )
     told = "of unknown size" if size is None else f"{size / _MIB:.0f} MiB"
@@ -65,5 +65,5 @@ def _who(file: BootFile) -> str:
     if file.mirrored is not None:
         return "it must be reached from here (artifacts.mirror): it is copied to the artifact host"
     if file.name == LIVE_ISO:
-        return "it must be reached from here: servers' boot discs are made of it (bootMethod live-iso)"
-    return f"where only the machines reach it, set {NAME} in preflight.overrides, with that reason"
+        return "it must be reached from here: servers' boot discs are made from it (bootMethod live-iso)"
+    return f"if only the machines reach it, override {NAME} in preflight.overrides, and give that reason"

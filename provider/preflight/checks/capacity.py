@@ -23,7 +23,7 @@ async def check(subject: Subject) -> list[Finding]:
         if not order.reservations and order.spot_max_price is None:
             wanted[order.plan] += len(names)
     if not wanted:
-        return [ok("no machine is to be ordered on demand")]
+        return [ok("no machine is ordered on demand")]
     if (metro := subject.orders.metro) is not None:
         has = await _asked(subject, "metros", "metro", {(plan, metro): count for plan, count in wanted.items()})
         return [_told(plan, count, metro, enough=has[plan, metro]) for plan, count in wanted.items()]
@@ -35,7 +35,7 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
     although none of them has room for all."""
     named = [code for code in subject.orders.facilities if code != ANY]
     if not named:
-        what = f"where {_all(wanted)} come from is left to Metal (any), and cannot be asked for"
+        what = f"where {_all(wanted)} are ordered is left to Metal (any), so it cannot be checked"
         return [ok(what)]
     whole = {(plan, code): count for plan, count in wanted.items() for code in named}
     has = await _asked(subject, "", "facility", whole)
@@ -50,7 +50,7 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
             findings.append(
                 warning(
                     f"no facility alone has {count} x {plan}; there are some in {', '.join(some)}",
-                    "orders may be refused: name more facilities, set metro instead, or take another plan",
+                    "orders may be refused: name more facilities, set metro instead, or use another plan",
                 )
             )
     return findings
@@ -72,7 +72,7 @@ def _told(plan: str, count: int, place: str, *, enough: bool) -> Finding:
         return ok(f"{place} has {count} x {plan}")
     return error(
         f"{place} does not have {count} x {plan} at the moment",
-        "take another plan, metro or facility (`metal capacity get` lists what there is), fewer machines, or"
+        "use another plan, metro or facility (`metal capacity get` lists the capacity), fewer machines, or"
         " reserved servers (platform.reservations)",
     )
 

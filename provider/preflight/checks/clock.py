@@ -21,8 +21,8 @@ async def check(subject: Subject) -> list[Finding]:
     if not subject.clocks:
         return [
             warning(
-                "nobody who was asked said what time it is",
-                "see that this system's time is synchronised: `timedatectl`",
+                "no server reported the time",
+                "check that this system's time is synchronised: `timedatectl`",
             )
         ]
     who, skew = min(

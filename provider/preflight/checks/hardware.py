@@ -108,7 +108,7 @@ def _server(subject: Subject, server: Server, found: Hardware, *, named: bool = 
     )
 
 
-_TAKE_ANOTHER = "take another server, or put in memory"
+_TAKE_ANOTHER = "use another server, or add memory"
 _LEND_ANOTHER = (
     "lend another server (platform.bootstrap.server), put in memory, or take a virtual machine "
     "(platform.bootstrap.type local-vm)"
@@ -165,4 +165,4 @@ def _processors(machine: _Machine) -> list[Finding]:
     if machine.cpus is None or machine.cpus >= machine.least.cpus:
         return []
     what = f"{machine.name} has {machine.cpus} CPUs, and {machine.least.asked_by} asks for {machine.least.cpus}"
-    return [warning(what, "expect it to be slow, or take another machine")]
+    return [warning(what, "expect it to be slow, or use another machine")]

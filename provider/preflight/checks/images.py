@@ -121,5 +121,5 @@ def _references(stream: Mapping[str, Any]) -> Iterator[tuple[str, Image]]:
     for tag in stream["spec"]["tags"]:
         image = Image.parse(tag["from"]["name"])
         if image is None:
-            raise ValueError(f"{tag['name']} is called {tag['from']['name']!r}, which is no image's name")
+            raise ValueError(f"{tag['name']} is called {tag['from']['name']!r}, which is not an image's name")
         yield tag["name"], image

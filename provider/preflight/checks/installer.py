@@ -84,7 +84,7 @@ async def _look(installer: str, version: str | None, *, fips: bool) -> list[Find
     answer = await ask(program, "version")
     words = answer.out.partition("\n")[0].split()
     if not answer.succeeded or len(words) < 2:
-        what = f"{program} version does not say which release it is for: {answer.said}"
+        what = f"{program} version does not print its release: {answer.said}"
         return [error(what, "see whether it is the installer")]
     found = words[1].removeprefix("v")
     if found != version:

@@ -19,7 +19,7 @@ async def check(subject: Subject) -> list[Finding]:
     all is well."""
     assert subject.lender is not None and subject.lent is not None, "asked only where servers are had from Ironic"
     await subject.lender.nodes.conductors()  # if Ironic does not answer, this reports it once
-    problems = await subject.untold(subject.lent, "correct that, and run this again")
+    problems = await subject.untold(subject.lent, "correct that, and run the same command again")
     seen = await subject.lent.answers()
     problems += await _too_few(subject, [str(server.ironic) for server, found in seen if not found.where])
     known = [f"{server.name} ({found.where})" for server, found in seen if found.where]

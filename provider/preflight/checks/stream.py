@@ -41,7 +41,7 @@ async def check(subject: Subject) -> list[Finding]:
 
 
 def _own(document: str, architecture: str) -> tuple[str, str | None] | None:
-    """The name of the installer's stream, and its release for bare metal; None if the document is no stream
+    """The name of the installer's stream, and its release for bare metal; None if the document is not a stream
     metadata."""
     try:
         tree: Any = json.loads(document)

@@ -48,8 +48,8 @@ def _disk(settings: Settings) -> Found:
         yield (
             "boot.install",
             "(not set)",
-            "a node of OpenShift puts the release's operating system on its disk at the first boot, and no rule says"
-            " which disk that is",
+            "an OpenShift node writes the release's operating system to its disk at the first boot, and no rule says "
+            "to which disk",
             "set boot.install.device, for instance to {smallest: true}",
         )
 
@@ -61,9 +61,9 @@ def _one_family(settings: Settings) -> Found:
         yield (
             "installConfig.networking",
             ", ".join(cidr for cidr in (*networking.service_network, *(n.cidr for n in networking.cluster_network))),
-            "machines of Equinix Metal have IPv4 alone here: their IPv6 addresses come with the order, and only their"
-            " metadata tells them; but the installer must be told the machines' IPv6 network before",
-            "take the IPv6 networks out; dual stack is for listed servers (platform.type redfish or ironic)",
+            "dual stack is not supported on Equinix Metal: the installer needs the machines' IPv6 network before they "
+            "are ordered, and their IPv6 addresses are only known afterwards",
+            "remove the IPv6 networks; dual stack needs listed servers (platform.type redfish or ironic)",
         )
 
 
@@ -145,7 +145,7 @@ def _reservations(settings: Settings, platform: EquinixMetal) -> Found:
                     yield (
                         each.path,
                         NEXT_AVAILABLE,
-                        f"it could take a server that {other.path} names: both are {each.plan}",
+                        f"it could use a server that {other.path} names: both have the plan {each.plan}",
                         f"give ids to both, or {NEXT_AVAILABLE}",
                     )
             continue
@@ -187,14 +187,14 @@ def _spot(settings: Settings, platform: EquinixMetal) -> Found:
         yield (
             "platform.spot",
             price,
-            "only workers come from the spot market, and there are none: who else is evicted takes etcd with it",
+            "only workers come from the spot market, and there are no workers",
             "remove it, or set workers.count",
         )
     for path, taken, why, remedy in (
         (
             "platform.facilities",
             platform.facilities if ANY in platform.facilities else (),
-            f"requests of the spot market (platform.spot) are for places that are named, and '{ANY}' is none",
+            f"requests on the spot market (platform.spot) need named places, and '{ANY}' is not one",
             "name facilities, or set platform.metro",
         ),
         (
@@ -212,7 +212,8 @@ def _spot(settings: Settings, platform: EquinixMetal) -> Found:
         (
             "platform.lifetimeHours",
             platform.lifetime_hours,
-            "the provider gives machines from the spot market (platform.spot) no end: they would stay, and cost",
+            "the provider sets no end for machines from the spot market (platform.spot): they would stay, and be "
+            "billed",
             "remove it, or platform.spot",
         ),
     ):
@@ -255,14 +256,14 @@ def _network_type(platform: EquinixMetal) -> Found:
         yield (
             "platform.networkType",
             chosen,
-            "it takes a port out of the bond, and the machine is lost with the other one's switch",
+            "it takes a port out of the bond, so the machine is lost if the other port's switch fails",
             f"set it to {HYBRID_BONDED}: VLANs on the whole bond",
         )
     elif chosen == "layer3" and platform.networks:
         yield (
             "platform.networkType",
             chosen,
-            "machines in layer 3 are in no VLAN, and platform.networks has some",
+            "machines with layer3 cannot be in a VLAN, and platform.networks lists VLANs",
             f"set it to {HYBRID_BONDED}, or remove it",
         )
     elif chosen == HYBRID_BONDED and not platform.networks:
@@ -318,8 +319,8 @@ def _room(path: str, network: Network, counts: dict[str, int]) -> Found:
         yield (
             f"{path}.{name}",
             str(network.gateway.size if network.gateway else network.subnet),
-            f"it has {network.size} addresses, and {needed} are needed: machines have theirs by their numbers,"
-            f" control plane from the {FIRST_CONTROL_PLANE}nd on (a fifth from the end) and workers from the"
+            f"it has {network.size} addresses, and {needed} are needed: addresses follow from machines' numbers, "
+            f"control plane from the {FIRST_CONTROL_PLANE}nd on (a fifth from the end) and workers from the"
             f" {FIRST_WORKER}th on",
             "make it larger",
         )

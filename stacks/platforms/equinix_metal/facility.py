@@ -29,7 +29,7 @@ class EquinixMetalFacility:
     ignition_platform = "packet"
     in_place = False
     lent = None
-    bmcs = "Equinix Metal lets nobody use the BMCs of its machines"
+    bmcs = "Equinix Metal gives no access to the BMCs of its machines"
     machine_networks: tuple[str, ...] = ()
     """Empty: addresses are known only after the order."""
     hosts: tuple[Mapping[str, str], ...] = ()

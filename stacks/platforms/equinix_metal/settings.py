@@ -26,7 +26,7 @@ _PLANS = {
 }
 """The smallest plan for the bootstrap machine, and suitable plans for the other roles (PR 436)."""
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NO_UUID = ("it is no UUID", "copy the id from the project's (organization's, reservation's) page")
+_NO_UUID = ("it is not a UUID", "copy the id from the project's (organization's, reservation's) page")
 _LONGEST_TAG = 80
 
 
@@ -34,7 +34,7 @@ def _reservations(value: Any) -> Any:
     if value == NEXT_AVAILABLE:
         return (NEXT_AVAILABLE,)
     if not isinstance(value, list | tuple) or not value:
-        raise wrong("it is no list of reservations", f"give their ids, one per machine, or {NEXT_AVAILABLE}")
+        raise wrong("it is not a list of reservations", f"give their ids, one per machine, or {NEXT_AVAILABLE}")
     return tuple(value)
 
 
@@ -47,9 +47,12 @@ def _ids(value: tuple[str, ...]) -> tuple[str, ...]:
 
 def _tag(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > _LONGEST_TAG:
-        raise wrong(f"'{value[:20]}' is no tag", f"write up to {_LONGEST_TAG} printable characters")
+        raise wrong(f"'{value[:20]}' is not a tag", f"write up to {_LONGEST_TAG} printable characters")
     if value.startswith(_OUR_TAG):
-        raise wrong(f"tags that begin with '{_OUR_TAG}' are our own: machines are found by them", "call it otherwise")
+        raise wrong(
+            f"tags that begin with '{_OUR_TAG}' are reserved: this program finds machines by them",
+            "choose another name",
+        )
     return value
 
 
@@ -57,7 +60,7 @@ def _network(value: str) -> str:
     try:
         network = ipaddress.IPv4Network(value)
     except ValueError as error:
-        raise wrong(f"it is no IPv4 network: {error}", "write it as 10.20.0.0/24") from None
+        raise wrong(f"it is not an IPv4 network: {error}", "write it as 10.20.0.0/24") from None
     if "/" not in value or network.prefixlen > 29:
         raise wrong("it has no room for machines", "give a network of 8 addresses at least, such as 10.20.0.0/24")
     return value
@@ -65,7 +68,7 @@ def _network(value: str) -> str:
 
 def _some(value: tuple[str, ...]) -> tuple[str, ...]:
     if not value:
-        raise wrong("it is empty", "list one at least")
+        raise wrong("it is empty", "list at least one")
     return value
 
 
@@ -75,7 +78,7 @@ Facility = Annotated[
     str,
     matching(
         rf"[a-z]{{2,}}\d+|{ANY}",
-        "it is no facility's code",
+        "it is not a facility's code",
         "write codes such as da11, or 'any', in order of preference",
     ),
 ]
@@ -83,7 +86,7 @@ NetworkName = Annotated[
     str,
     matching(
         r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?",
-        "no network can be called so",
+        "a network cannot have this name",
         "use up to 32 of a-z, 0-9 and '-', such as storage",
     ),
 ]

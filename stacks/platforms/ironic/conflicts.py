@@ -32,8 +32,8 @@ def conflicts(settings: Settings, platform: Ironic) -> Found:
                 yield (
                     f"{path}.{key}",
                     f"{wiping[0].interface}.{wiping[0].step}",
-                    f"it takes what is on the disks of {server.name}",
-                    "set consent: wipe of this server, or remove the step",
+                    f"it destroys the data on the disks of {server.name}",
+                    "set consent: wipe for this server, or remove the step",
                 )
         given = [f"{each.interface}.{each.step}" for each in of["deploySteps"]]
         if given and server.driver == "ipmi":
@@ -41,10 +41,10 @@ def conflicts(settings: Settings, platform: Ironic) -> Found:
                 f"{path}.deploySteps",
                 given[0],
                 f"the driver ipmi of {server.name} has no such step",
-                "remove the step, or use a driver of Redfish's",
+                "remove the step, or use the driver redfish or idrac",
             )
         if twice := next((each for each in given if given.count(each) > 1), None):
-            yield f"{path}.deploySteps", twice, "Ironic takes each step once", "have one step do all of it"
+            yield f"{path}.deploySteps", twice, "Ironic runs each step only once", "combine them into one step"
 
 
 def _ipmi(settings: Settings, platform: Ironic) -> Found:
@@ -57,7 +57,8 @@ def _ipmi(settings: Settings, platform: Ironic) -> Found:
             yield (
                 f"{path}.{'boot' if server.driver is None else 'driver'}",
                 server.boot or "ipmi",
-                "artifacts.matchbox hands scripts out by itself, and Ironic's boot files do not lead there",
+                "with artifacts.matchbox boot scripts are served by matchbox, and Ironic's boot files do not lead "
+                "there",
                 "remove artifacts.matchbox, or use a server that boots a disc",
             )
         if bmc is None or server.bmc is None:
@@ -69,7 +70,7 @@ def _ipmi(settings: Settings, platform: Ironic) -> Found:
                 yield (
                     f"{own}.{key}",
                     f"({len(given[key].encode())} bytes)",
-                    f"the driver ipmi of {server.name}: IPMI 2.0 takes at most {most} bytes",
+                    f"the driver ipmi of {server.name}: IPMI 2.0 allows at most {most} bytes",
                     "give the BMC an account that fits",
                 )
         for step in platform.clean_steps_of(server):
@@ -78,5 +79,5 @@ def _ipmi(settings: Settings, platform: Ironic) -> Found:
                     f"{path}.cleanSteps",
                     f"{step.interface}.{step.step}",
                     f"the driver ipmi of {server.name} has no such interface",
-                    "remove the step, or use a driver of Redfish's",
+                    "remove the step, or use the driver redfish or idrac",
                 )

@@ -25,7 +25,7 @@ class IronicFacility(ListedFacility[Ironic]):
     def conflicts(self) -> Found:
         return conflicts(self._settings, self._section)
 
-    bmcs = "Ironic has the BMCs: it would power on again what nodes switch off behind its back"
+    bmcs = "Ironic controls the BMCs: it would power on again a server that nodes switch off without Ironic"
 
     def provider_sections(self, iso: Artifact | None) -> dict[str, dict[str, Any]]:
         section, api = self._section, self._section.api

@@ -16,13 +16,15 @@ from metal_ipi.stacks.sections.base import REHEARSAL, Pem, Section, Words, match
 
 _Class = Annotated[
     str,
-    matching(r"[A-Za-z0-9._-]{1,80}", "it is no resource class", "use letters, digits, '.', '_' and '-', at most 80"),
+    matching(
+        r"[A-Za-z0-9._-]{1,80}", "it is not a resource class", "use letters, digits, '.', '_' and '-', at most 80"
+    ),
 ]
 _NodeName = Annotated[
     str,
     matching(
         r"[A-Za-z0-9][A-Za-z0-9._~-]{0,254}",
-        "it is no name and no UUID of a node",
+        "it is not a name and no UUID of a node",
         "take it from `baremetal node list`",
     ),
 ]
@@ -31,7 +33,8 @@ _Verification = Annotated[
     matching(r"true|false|/[^\s]*", "it is neither true nor false nor a path", "give a path where the conductors run"),
 ]
 _StepName = Annotated[
-    str, matching(r"[a-z][a-z0-9_]{0,99}", "it is no name of a step", "take it from Ironic's documentation of cleaning")
+    str,
+    matching(r"[a-z][a-z0-9_]{0,99}", "it is not a name of a step", "take it from Ironic's documentation of cleaning"),
 ]
 
 BootMode = Literal["bios", "uefi"]
@@ -176,30 +179,34 @@ class Server(listed.Server):
     @model_validator(mode="after")
     def _one_way(self) -> Server:
         if (self.driver is None) != (self.bmc is None):
-            raise wrong("driver and bmc do not stand together", "set both to enrol the server, or neither")
+            raise wrong("only one of driver and bmc is set", "set both to enrol the server, or neither")
         if self.driver is not None and (self.node is not None or self.traits):
-            raise wrong("driver stands beside node or traits", "enrol the server, or take one that Ironic has")
+            raise wrong(
+                "driver is set together with node or traits", "remove node and traits, or remove driver and bmc"
+            )
         if self.driver is not None and self.boot is not None:
             raise wrong(
                 f"the driver {self.driver} boots {'the network' if self.driver == 'ipmi' else 'discs'}",
-                "remove it, or take a server that Ironic has",
+                "remove it, or use a server that Ironic has already",
                 at="boot",
             )
         if self.bmc is not None and self.by_network != self.bmc.address.startswith("ipmi:"):
             raise wrong(
-                f"the driver {self.driver} does not go by that",
+                f"the driver {self.driver} does not use such an address",
                 "write ipmi://<host> with the driver ipmi, and https://<host> with the others",
                 at="bmc.address",
             )
         if self.bmc is not None and self.by_network and (self.bmc.system_id or self.bmc.verify_ca):
-            raise wrong("systemId and verifyCa are Redfish's, and IPMI has none", "remove them", at="bmc")
+            raise wrong("systemId and verifyCa are for Redfish, not for IPMI", "remove them", at="bmc")
         if self.driver is None and self.conductor_group is not None:
-            raise wrong("conductorGroup is of servers that are enrolled", "set driver and bmc, or remove it")
+            raise wrong("conductorGroup is only for servers that are enrolled", "set driver and bmc, or remove it")
         for steps, name in ((self.clean_steps, "cleanSteps"), (self.deploy_steps, "deploySteps")):
             if self.driver is None and steps:
-                raise wrong(f"{name} are of servers that are enrolled", "set driver and bmc, or remove them")
+                raise wrong(f"{name} are only for servers that are enrolled", "set driver and bmc, or remove them")
         if self.node is not None and (self.resource_class is not None or self.traits):
-            raise wrong("node stands beside resourceClass or traits", "name the node, or say what it must have")
+            raise wrong(
+                "node is set together with resourceClass or traits", "set only node, or only resourceClass and traits"
+            )
         if self.driver is None and self.node is None and self.resource_class is None:
             raise wrong("nothing says which server it is", "set driver and bmc, or node, or resourceClass")
         return self

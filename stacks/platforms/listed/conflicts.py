@@ -43,7 +43,7 @@ def _disk(settings: Settings) -> Found:
         yield (
             "boot.install",
             "(not set)",
-            "servers with a BMC are installed to disk, and no rule says to which",
+            "servers with a BMC are installed to disk, and no rule says to which disk",
             "set boot.install.device, for instance to {smallest: true}",
         )
 
@@ -59,8 +59,8 @@ def _counts(settings: Settings, platform: ListedServers[Any]) -> Found:
             yield (
                 path,
                 str(count),
-                f"platform.servers lists {listed} of this role",
-                "remove it: the list says how many there are",
+                f"platform.servers lists {listed} machines of this role",
+                "remove this setting: the list determines the number",
             )
 
 
@@ -117,7 +117,7 @@ def _disk_encryption(settings: Settings, platform: ListedServers[Any]) -> Found:
             "machineConfig.diskEncryption.tang",
             ", ".join(each.url for each in encryption.tang),
             f"{said}: the network is set up from the disk, so that no Tang server is reached before the disk is open",
-            "have the machines get their network by DHCP, or use the TPM (tpm2) alone",
+            "configure the machines' network by DHCP, or use only the TPM (tpm2)",
         )
 
 
@@ -134,14 +134,14 @@ def _network(settings: Settings, platform: ListedServers[Any]) -> Found:
                 yield (
                     f"platform.{name}",
                     "(not set)",
-                    "with networkBoot static nothing else tells the machines",
+                    "with networkBoot static machines get it only from this setting",
                     f"set platform.{name}, or networkBoot to dhcp",
                 )
     elif platform.interface is not None:
         yield (
             "platform.interface",
             platform.interface,
-            "with networkBoot dhcp nothing reads it",
+            "with networkBoot dhcp it has no effect",
             "remove it, or set networkBoot to static",
         )
     network = platform.network
@@ -181,7 +181,7 @@ def _inside_the_cluster(settings: Settings, platform: ListedServers[Any]) -> Fou
                 yield (
                     path,
                     str(network if network.num_addresses > 1 else network.network_address),
-                    f"the cluster uses it inside: {what} is {cidr}",
+                    f"the cluster uses it internally: {what} is {cidr}",
                     "use addresses of another network for the machines",
                 )
 
@@ -218,7 +218,7 @@ def _lend(platform: ListedServers[Any], bootstrap: Lend) -> Found:
         yield (
             "platform.bootstrap.server",
             bootstrap.server,
-            "it is no worker of platform.servers",
+            "it is not a worker of platform.servers",
             f"name one of: {', '.join(workers)}",
         )
 
@@ -244,14 +244,14 @@ def _local_vm(settings: Settings, platform: ListedServers[Any], bootstrap: Local
         yield (
             "platform.bootstrap.interface",
             "(not set)",
-            "with networkBoot static nothing else tells the virtual machine",
-            "set it to what its network card is called there, enp1s0 for CoreOS on libvirt",
+            "with networkBoot static the virtual machine gets it only from this setting",
+            "set it to the name of its network card, enp1s0 for CoreOS on libvirt",
         )
     if not static and bootstrap.interface is not None:
         yield (
             "platform.bootstrap.interface",
             bootstrap.interface,
-            "with networkBoot dhcp nothing reads it",
+            "with networkBoot dhcp it has no effect",
             "remove it, or set networkBoot to static",
         )
 
@@ -275,8 +275,8 @@ def _in_place(settings: Settings, platform: ListedServers[Any]) -> Found:
         yield (
             f"{name}.type",
             "kube-vip",
-            "the single node of platform.bootstrap.type none has the API at its own address, before and after its"
-            " installation, and nothing that could take over another one",
+            "with platform.bootstrap.type none the API is at the node's own address, before and after its "
+            "installation; nothing could take over another address",
             f"set it to {otherwise}",
         )
 
@@ -289,14 +289,14 @@ def _without_bgp(settings: Settings, platform: ListedServers[Any]) -> Found:
             yield (
                 f"{name}.mode",
                 "bgp",
-                f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
+                f"platform {settings.platform.type} has neither BGP peers nor addresses to reserve",
                 f"set it to arp, and {name}.address to a free address of the machines' network",
             )
     if isinstance(services, MetalLbBgp):
         yield (
             "serviceAddresses.type",
             services.type,
-            f"platform {settings.platform.type} has no BGP peers to name and no addresses to reserve",
+            f"platform {settings.platform.type} has neither BGP peers nor addresses to reserve",
             "set it to metallb-l2, with pools of addresses of your own",
         )
     if isinstance(services, CloudController):
@@ -318,6 +318,6 @@ def live_iso(settings: Settings, platform: ListedServers[Any], *, by: str = "", 
             yield (
                 "boot.kernelArguments",
                 argument,
-                f"the boot loaders of CoreOS's live ISO{by} would not hand it on as it stands",
+                f"the boot loaders of CoreOS's live ISO{by} would not pass it on unchanged",
                 f"use letters, digits and _ . / : = , + @ % ~ - only{otherwise}",
             )

@@ -39,8 +39,8 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
             yield (
                 f"platform.{name}",
                 "(not set)",
-                "with dual stack the installer must be told the machines' networks of both families",
-                f"set platform.{name}: it is of IPv4",
+                "with dual stack the installer needs the machines' networks of both families",
+                f"set platform.{name}, which is for IPv4",
             )
     yield from _gateway(platform, section)
     yield from _addresses(settings, platform, section)
@@ -50,7 +50,7 @@ def conflicts(settings: Settings, platform: ListedServers[Any]) -> Found:
             yield (
                 "platform.ipv6.network",
                 section.network,
-                f"the cluster uses it inside: {what} is {cidr}",
+                f"the cluster uses it internally: {what} is {cidr}",
                 "use another network for the machines",
             )
 
@@ -68,7 +68,7 @@ def _without(settings: Settings, platform: ListedServers[Any]) -> Found:
             yield (
                 f"platform.servers[{index}].ipv6Address",
                 server.ipv6_address,
-                "platform.ipv6 is not set: the machines have IPv4 alone",
+                "platform.ipv6 is not set: the machines have only IPv4",
                 "remove it, or set platform.ipv6",
             )
 
@@ -79,12 +79,13 @@ def _gateway(platform: ListedServers[Any], section: MachinesIpv6) -> Found:
         yield (
             path,
             "(not set)",
-            "with networkBoot static nothing else tells the machines, and a node without an IPv6 default route has no"
+            "with networkBoot static machines get it only from this setting, and a node without an IPv6 default route "
+            "has no"
             " IPv6 address in the cluster",
             "set it, or networkBoot to dhcp",
         )
     elif platform.network_boot == "dhcp" and gateway is not None:
-        yield path, gateway, "with networkBoot dhcp nothing reads it", "remove it, or set networkBoot to static"
+        yield path, gateway, "with networkBoot dhcp it has no effect", "remove it, or set networkBoot to static"
     elif gateway is not None:
         address, network = ipaddress.IPv6Address(gateway), ipaddress.IPv6Network(section.network)
         if address not in network and not address.is_link_local:
@@ -104,7 +105,7 @@ def _addresses(settings: Settings, platform: ListedServers[Any], section: Machin
     for index, server in enumerate(platform.servers):
         path, value = f"platform.servers[{index}].ipv6Address", server.ipv6_address
         if value is None:
-            why = "the cluster has dual stack (platform.ipv6), and AAAA records and certificates are made with it"
+            why = "with dual stack (platform.ipv6) AAAA records and certificates contain it"
             yield path, "(not set)", why, f"set it to the server's address in {network}"
             continue
         address = ipaddress.IPv6Address(value)

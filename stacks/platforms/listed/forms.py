@@ -26,9 +26,11 @@ _LONGEST = 1024
 
 def _mac(value: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", value):
-        raise wrong("it is no MAC address in lower case", "write it as 52:54:00:12:34:56")
+        raise wrong("it is not a MAC address in lower case", "write it as 52:54:00:12:34:56")
     if int(value[:2], 16) & 1:
-        raise wrong("it is a group's address: no network card has it", "copy it from the server's inventory")
+        raise wrong(
+            "it is a group address (multicast), which no network card has", "copy it from the server's inventory"
+        )
     if not value.strip("0:"):
         raise wrong("it is all zeros: no network card has it", "copy it from the server's inventory")
     return value
@@ -37,21 +39,21 @@ def _mac(value: str) -> str:
 def _machine_address(value: str) -> str:
     address = ipaddress.IPv4Address(value)
     if address.is_multicast or address.is_unspecified or address.is_loopback or address.is_reserved:
-        raise wrong("no machine of a network can have this address", "give the one that it is reached at")
+        raise wrong("no machine can have this address", "give the address at which it is reached")
     return value
 
 
 def _machine_ipv6(value: str) -> str:
     address = ipaddress.IPv6Address(value)
     if address.is_multicast or address.is_unspecified or address.is_loopback or address.ipv4_mapped is not None:
-        raise wrong("no machine of a network can have this address", "give the one that it is reached at")
+        raise wrong("no machine can have this address", "give the address at which it is reached")
     return value
 
 
 def _account(value: str) -> str:
     if not value.isprintable() or ":" in value or value != value.strip() or not 0 < len(value) <= 128:
         raise wrong(
-            "it is no name of an account",
+            "it is not a name of an account",
             "use up to 128 printable characters, no ':' (HTTP ends the name there), and no space around them",
         )
     return value
@@ -60,7 +62,7 @@ def _account(value: str) -> str:
 def _password(value: SecretStr) -> SecretStr:
     if not value.get_secret_value().isprintable():
         raise wrong(
-            "it holds a line break, or another character that nobody can type",
+            "it contains a line break or another control character",
             "set it anew, without the line break at its end",
         )
     return value
@@ -95,7 +97,7 @@ def _is_plain(value: str) -> bool:
 def _bmc_url(value: str) -> str:
     if not re.fullmatch(r"https://[A-Za-z0-9.:\[\]-]+/?", value) or not _has_authority(value):
         raise wrong(
-            "it is no https URL of a BMC: credentials are sent to it, so it must prove who it is",
+            "it is not an https URL of a BMC: credentials are sent to it, so its certificate is always verified",
             "give scheme, host and no path, e.g. https://10.0.0.11",
         )
     return value.rstrip("/")
@@ -104,44 +106,44 @@ def _bmc_url(value: str) -> str:
 def _server_bmc_url(value: str) -> str:
     if value.startswith("ipmi://"):
         if not re.fullmatch(r"ipmi://[A-Za-z0-9.:\[\]-]+", value) or not _has_authority(value):
-            raise wrong("it is no ipmi URL of a BMC", "give scheme, host and no path, e.g. ipmi://10.0.0.11")
+            raise wrong("it is not an ipmi URL of a BMC", "give scheme, host and no path, e.g. ipmi://10.0.0.11")
         return value
     return _bmc_url(value)
 
 
 def _url(value: str) -> str:
     if not re.fullmatch(r"https?://[^/]+/.+", value) or not _is_plain(value) or not _has_authority(value):
-        raise wrong("it is no http(s) URL", "give the URL under which the BMC or the firmware fetches it")
+        raise wrong("it is not an http(s) URL", "give the URL under which the BMC or the firmware fetches it")
     if urlsplit(value).username is not None:
         raise wrong(
-            "it holds a user name: who fetches it would show it",
-            "have it served to whoever is in the machines' network, and take everything up to the @ out",
+            "it contains a user name, which BMCs and firmware would show",
+            "serve it without authentication in the machines' network, and remove everything up to the @",
         )
     return value
 
 
 def _path(value: str) -> str:
     if not _PATH.fullmatch(value) or value.endswith("/"):
-        raise wrong("it is no absolute path of a file", "give the path on the system where libvirt runs")
+        raise wrong("it is not an absolute path of a file", "give the path on the system where libvirt runs")
     if not value.isprintable() or {".", ".."} & set(value.split("/")) or len(value) > _LONGEST:
-        raise wrong("it is no plain path", "give printable characters, without '.' and '..' between slashes")
+        raise wrong("it is not a plain path", "give printable characters, without '.' and '..' between slashes")
     return value
 
 
 def _connection(value: str) -> str:
     form = rf"qemu(\+({'|'.join(_TRANSPORTS)}))?://[^/?#]*/(system|session)(\?[^#]+)?"
     if not re.fullmatch(form, value) or not _is_plain(value):
-        raise wrong("it is no connection URI of QEMU's", "give it as `virsh uri` prints it, e.g. qemu:///system")
+        raise wrong("it is not a connection URI of QEMU's", "give it as `virsh uri` prints it, e.g. qemu:///system")
     parts = urlsplit(value)
     user = parts.netloc.rpartition("@")[0] if "@" in parts.netloc else None
     if parts.netloc and (not _has_authority(value) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", user or "root")):
-        raise wrong("it names no host that can be reached, or nobody to log in as", "write qemu+ssh://user@host/system")
+        raise wrong("it names no valid host, or no valid user", "write qemu+ssh://user@host/system")
     query = parse_qsl(parts.query.replace(";", "&"), keep_blank_values=True)  # libvirt accepts both separators
     programs = sorted({name.lower() for name, _ in query} & set(_PROGRAMS))
     if programs:
         raise wrong(
-            f"{' and '.join(programs)} would name a program that is run",
-            "leave it out, and set up ssh for that host in ~/.ssh/config",
+            f"{' and '.join(programs)} would make libvirt's client run a program",
+            "remove it, and set up ssh for that host in ~/.ssh/config",
         )
     return value
 
@@ -172,7 +174,7 @@ SystemId = Annotated[
     str,
     matching(
         _SYSTEM,
-        "it is no id of a System",
+        "it is not an id of a System",
         "give the last part of its path below /redfish/v1/Systems, e.g. System.Embedded.1",
     ),
 ]

@@ -76,15 +76,15 @@ def _together(server: Server, path: str) -> Found:
         yield (
             f"{path}.networkConfig",
             "(not set)",
-            "interfaces names cards, and nothing says what to do with them",
+            "interfaces lists cards, but networkConfig is not set",
             "set networkConfig (NMState), or remove interfaces",
         )
     elif server.network_config is not None and not server.interfaces:
         yield (
             f"{path}.interfaces",
             "(not set)",
-            "networkConfig names cards, and nothing says which cards these are",
-            "list them: name as in networkConfig, and macAddress",
+            "networkConfig names cards, but interfaces, which identifies them, is not set",
+            "set interfaces: for each card its name as in networkConfig, and its macAddress",
         )
     elif server.network_config is not None and server.mac not in [card.mac_address for card in server.interfaces]:
         yield (
@@ -102,8 +102,8 @@ def _without_keys(tree: dict[str, Any], path: str) -> Found:
             yield (
                 f"{path}.interfaces[{index}].{name}",
                 "[not shown]",
-                "it holds keys, and whoever reaches the boot server could read them",
-                "take it out, and give it to the nodes by a MachineConfig (install.manifests)",
+                "it contains keys, and anybody who reaches the boot server could read them",
+                "remove it, and configure it on the nodes by a MachineConfig (install.manifests)",
             )
 
 
@@ -112,13 +112,13 @@ def _cards(host: _Host) -> Found:
     seen: set[str] = set()
     for path, link in host.links():
         if link.name in seen:
-            yield f"{path}.name", link.name, "another interface of this host is called so", "give each its own name"
+            yield f"{path}.name", link.name, "another interface of this host has this name", "give each its own name"
         seen.add(link.name)
         if link.is_card and link.name not in host.cards:
             yield (
                 f"{path}.name",
                 link.name,
-                "no entry of the server's interfaces says by its MAC address which card it is",
+                "the server's interfaces have no entry that gives its MAC address",
                 f"add {{name: {link.name}, macAddress: ...}} to {host.path}.interfaces, or correct the name or type",
             )
         mac = host.cards.get(link.name)
@@ -133,12 +133,12 @@ def _cards(host: _Host) -> Found:
             yield (
                 f"{host.path}.interfaces",
                 link.name,
-                f"in networkConfig it is no card but a {link.type}",
-                "name cards only; what is on top of them finds them by their names",
+                f"in networkConfig it is a {link.type}, not a card",
+                "list only cards; other interfaces refer to cards by these names",
             )
     names = [card.name for card in host.server.interfaces]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f"{host.path}.interfaces", name, "two cards are called so", "give each its own name"
+        yield f"{host.path}.interfaces", name, "two cards have this name", "give each its own name"
 
 
 def _known_by_mac(host: _Host) -> Found:
@@ -151,14 +151,14 @@ def _known_by_mac(host: _Host) -> Found:
             yield (
                 f"{path}.type",
                 link.type,
-                f"only {', '.join(nmstate.COVERED)} are known to find cards that go by their MAC addresses",
-                "take it out, and have the nodes make it when the cluster is there (operator kubernetes-nmstate)",
+                f"only {', '.join(nmstate.COVERED)} are known to work with cards that are identified by MAC address",
+                "remove it, and let the nodes make it once the cluster runs (operator kubernetes-nmstate)",
             )
         if link.identifier != "name" and (link.identifier, link.is_card) != ("mac-address", True):
             yield (
                 f"{path}.identifier",
                 link.identifier,
-                "cards go by the MAC addresses of the server's interfaces, and all else by its name",
+                "cards are identified by the MAC addresses in the server's interfaces, all other interfaces by name",
                 "remove it",
             )
 
@@ -182,7 +182,8 @@ def _layers(host: _Host) -> Found:
                 yield (
                     f"{path}.mtu",
                     str(link.mtu),
-                    f"{base}, which it is on, has {host.by_name[base].mtu or DEFAULT_MTU}: larger frames would be lost",
+                    f"{base}, its base interface, has an mtu of {host.by_name[base].mtu or DEFAULT_MTU}: larger "
+                    "frames would be lost",
                     f"raise the mtu of {base}, or lower this one",
                 )
             if place in vlans:
@@ -192,7 +193,7 @@ def _layers(host: _Host) -> Found:
             yield (
                 f"{path}.link-aggregation",
                 "(no ports)",
-                "nothing is sent by a bond without ports; nmstatectl makes none of `controller`",
+                "a bond needs ports; nmstatectl does not derive them from `controller`",
                 "set port: the names of its cards",
             )
         for port in link.ports:
@@ -204,7 +205,7 @@ def _layers(host: _Host) -> Found:
                     f"name one of: {', '.join(name for name in known if name != link.name)}",
                 )
             elif port in ports:
-                yield path, port, f"it is a port of {ports[port]} as well", "leave it to one of them"
+                yield path, port, f"it is a port of {ports[port]} as well", "remove it from one of them"
             elif (below := host.by_name.get(port)) is not None:
                 if below.mtu is not None and below.mtu < (link.mtu or DEFAULT_MTU):
                     yield (
@@ -214,7 +215,7 @@ def _layers(host: _Host) -> Found:
                         f"raise the mtu of {port}, or lower that of {link.name}",
                     )
                 if below.is_automatic or list(below.addresses):
-                    yield path, port, f"a port of {link.name} has no addresses of its own", f"give them to {link.name}"
+                    yield path, port, f"a port of {link.name} cannot have addresses", f"give them to {link.name}"
             ports.setdefault(port, link.name)
 
 
@@ -253,7 +254,7 @@ def _ipv6(host: _Host, section: MachinesIpv6, own: Mapping[str, nmstate.IpInterf
             f"{host.path}.ipv6Address",
             address,
             f"no interface of networkConfig has it: {', '.join(own) or 'there is no address at all'}",
-            "correct one of them, or have it by router advertisements (ipv6.autoconf) or DHCP",
+            "correct one of them, or use router advertisements (ipv6.autoconf) or DHCP",
         )
     if reached is not None and str(reached.network) != section.network:
         yield (
@@ -268,7 +269,7 @@ def _ipv6(host: _Host, section: MachinesIpv6, own: Mapping[str, nmstate.IpInterf
         yield (
             f"{host.config}.routes",
             "(not set)",
-            "no IPv6 default route, and no router is listened to: the node would have no IPv6 address in the cluster",
+            "no IPv6 default route, and no router advertisements: the node would have no IPv6 address in the cluster",
             "add to routes.config: destination ::/0, next-hop-address and next-hop-interface; or set ipv6.autoconf",
         )
 
@@ -309,7 +310,7 @@ def _ways(host: _Host, platform: ListedServers[Any]) -> Found:
             yield (
                 f"{path}.next-hop-address",
                 str(hop),
-                f"there is no way to it: {link.name} is in no network that has it"
+                f"it cannot be reached: {link.name} is in no network that contains it"
                 f" ({', '.join(str(each.network) for each in link.addresses) or 'it has no address'})",
                 "correct the gateway, the interface, or the prefix-length of its address",
             )
@@ -374,6 +375,6 @@ def _shared_addresses(settings: Settings, platform: ListedServers[Any], hosts: l
                         yield (
                             path,
                             str(each),
-                            f"the cluster uses it inside: {what} is {network}",
+                            f"the cluster uses it internally: {what} is {network}",
                             "use addresses of another network",
                         )

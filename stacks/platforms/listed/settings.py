@@ -183,7 +183,9 @@ class ListedServers(PlatformSection, Generic[AServer]):
     @classmethod
     def _some(cls, value: tuple[AServer, ...]) -> tuple[AServer, ...]:
         if not value:
-            raise wrong("it lists no server", "list one control plane machine at least, with its BMC and its MAC")
+            raise wrong(
+                "it lists no server", "list at least one control plane machine, with its BMC and its MAC address"
+            )
         return value
 
     def reached(self) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ def _boot_methods(platform: Redfish) -> Found:
             yield (
                 f"{path}.bootImage",
                 "(not set)",
-                "with bootMethod virtual-media the BMC attaches an image, and none is named",
+                "with bootMethod virtual-media the BMC attaches an image, and none is set",
                 "set platform.bmc.bootImage to the URL of an iPXE image (ISO)",
             )
         if bmc.boot_method == "uefi-http" and bmc.boot_mode == "bios":

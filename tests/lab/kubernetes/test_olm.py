@@ -150,7 +150,7 @@ async def test_the_registry_says_what_it_lacks_and_its_claim_goes(site: Site) ->
     ):
         change = {"spec": {"managementState": "Managed", "storage": storage}}
         send(site.client, "PATCH", _REGISTRY, json=change, headers=merge)
-        assert "its operator has not seen it yet" in (await check.look(0)).text
+        assert "its operator has not processed it yet" in (await check.look(0)).text
         await site.running.tend(site.access)
         assert told in (await check.look(0)).text
     volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}

@@ -199,8 +199,8 @@ async def test_without_its_etcd_no_api_server_goes_on(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"serviceAccount": ""}, "serviceAccount is no private key"),
-        ({"serviceAccount": "../../etc"}, "serviceAccount is no private key"),
+        ({"serviceAccount": ""}, "serviceAccount is not a private key"),
+        ({"serviceAccount": "../../etc"}, "serviceAccount is not a private key"),
         ({"certificate": {"certificate": "a"}}, "a certificate comes with key"),
         ({"serviceNetwork": []}, "serviceNetwork is missing"),
         ({"serviceNetwork": ["172.20.0.1/16"]}, "serviceNetwork: 172.20.0.1/16 has host bits set"),

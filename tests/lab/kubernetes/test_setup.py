@@ -66,7 +66,7 @@ def test_the_definitions_are_those_that_are_pinned(alone: Path) -> None:
     answer = alone / "answer.json"
     go(alone, f"cat {answer}")
     answer.write_text(json.dumps({"Dir": str(alone / "module"), "Sum": "h1:other"}))
-    with pytest.raises(SetupFailed, match="not what this project was made with"):
+    with pytest.raises(SetupFailed, match="not the one that this project was made with"):
         crds.METALLB.ensure()
     assert crds.METALLB.cached() is None
     answer.write_text(json.dumps({"Dir": str(alone / "module"), "Sum": crds.METALLB.sum}))

@@ -60,7 +60,7 @@ def test_what_is_not_there_is_an_error(whole: Path, tmp_path: Path) -> None:
         Reader(whole).read("images/none.img")
     other = tmp_path / "ipxe.img"
     other.write_bytes(b"\0" * 65536)
-    with pytest.raises(DiscError, match=r"ipxe\.img is no ISO 9660 image"):
+    with pytest.raises(DiscError, match=r"ipxe\.img is not an ISO 9660 image"):
         Reader(other)
 
 

@@ -1,4 +1,4 @@
-"""The official description of the API, read from where it is kept: it is no part of this project."""
+"""The official description of the API, read from where it is kept: it is not a part of this project."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _schema() -> BaseSchema:
 
 
 def _sent(stage: Stage, case: Case[Any]) -> httpx.Response:
-    """Ask, and judge the answer. What the lab says it cannot do is no answer of Metal's, and not judged."""
+    """Ask, and judge the answer. What the lab says it cannot do is not an answer of Metal's, and not judged."""
     request = case.as_transport_kwargs(base_url=BASE_URL)
     answer = stage.ask(
         request["method"],

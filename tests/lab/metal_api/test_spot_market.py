@@ -116,7 +116,7 @@ async def test_a_device_that_is_evicted_has_notice_and_is_not_replaced(lab: Worl
     await lab.gone(first)
     assert [device["id"] for device in await devices(lab, request)] == [second["id"]]
     ordinary = await lab.order()
-    assert "is no spot device" in (await lab.refused("/lab/spot-evictions", {"id": ordinary["id"]}))[0]
+    assert "is not a spot device" in (await lab.refused("/lab/spot-evictions", {"id": ordinary["id"]}))[0]
 
 
 @pytest.mark.parametrize(

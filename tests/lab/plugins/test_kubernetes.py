@@ -223,7 +223,7 @@ async def test_a_refresh_follows_what_somebody_changed_and_nothing_else(
     _, now, followed = await driver.read(identifier, state, inputs)
     assert now["metadata"]["labels"] == {"theirs": "1"}
     assert followed == {**inputs, "spec": {"addresses": ["203.0.113.0/30"]}}
-    # Taking their value into the program is no conflict, and their label stays.
+    # Taking their value into the program is not a conflict, and their label stays.
     adopted = await driver.inputs(pool(called, "203.0.113.0/30"))
     assert set(await driver.diff(now, adopted)) <= {"metadata"}
     state = await driver.update(identifier, now, adopted)

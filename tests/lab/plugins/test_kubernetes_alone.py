@@ -152,7 +152,7 @@ async def test_a_cluster_that_does_not_answer() -> None:
     ("text", "why"),
     [
         ("/path/of/a/kubeconfig", "names no cluster"),
-        ("a: [\nb", "no YAML document"),
+        ("a: [\nb", "not a YAML document"),
         ("kind: Config\nclusters: []\n", "names no cluster"),
         (kubeconfig("https://a.test").replace('"current-context": "x"', '"current-context": "y"'), "cannot be used"),
         (kubeconfig("https://a.test", **{"insecure-skip-tls-verify": True}), "with insecure-skip-tls-verify"),

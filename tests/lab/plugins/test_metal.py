@@ -93,7 +93,7 @@ def _misfit(value: Any, wanted: Any, path: str) -> list[str]:
     if origin is not None:
         inner = typing.get_args(kind)[0]
         fits = isinstance(value, Sequence) and not isinstance(value, str)
-        return [it for each in value for it in _misfit(each, inner, f"{path}[]")] if fits else [f"{path} is no list"]
+        return [it for each in value for it in _misfit(each, inner, f"{path}[]")] if fits else [f"{path} is not a list"]
     if kind in (str, bool, int, float):
         whole = isinstance(value, float) and (kind is float or (kind is int and value.is_integer()))
         return [] if type(value) is kind or whole else [f"{path} is {value!r}, not {kind}"]

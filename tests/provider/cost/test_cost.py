@@ -65,7 +65,7 @@ def test_spot_machines_cost_what_the_market_says_and_at_most_the_bid() -> None:
     assert (found["hourly"], found["hourlyAtMost"]) == (1.5 + 2 * 0.4, 1.5 + 2 * 0.6)
     quiet = cost(Api({"GET /market/spot/prices/metros": {"spot_market_prices": {}}}), machines=workers)
     assert (quiet["hourly"], quiet["hourlyAtMost"]) == (1.5 + 2 * 0.6, 1.5 + 2 * 0.6)
-    assert quiet["lines"][1]["note"] == "spot market, not traded at the moment: the bid"
+    assert quiet["lines"][1]["note"] == "spot market, currently without a price: the bid"
 
 
 def test_reserved_servers_are_paid_for_already_and_what_is_not_known_is_no_zero() -> None:
@@ -127,7 +127,7 @@ def test_without_a_price_list_the_cost_is_unknown_and_says_why() -> None:
     found = invoke({}, orders=ORDERS)
     assert found["unknown"] == ["everything"] and "hourly" not in found
     assert (
-        "the price list cannot be had: the provider is not told how to reach the Equinix Metal API" in found["source"]
+        "the price list cannot be read: the provider has no configuration for the Equinix Metal API" in found["source"]
     )
 
 

@@ -181,7 +181,7 @@ async def test_what_is_busy_is_asked_for_again_and_what_lingers_is_waited_for() 
     assert await project.remove(targets) == (True, {"d": "", "g": "", "v": ""})
 
 
-@pytest.mark.parametrize(("busy", "why"), [({"d": 99}, "it is in use"), ({}, "it was deleted, and is still there")])
+@pytest.mark.parametrize(("busy", "why"), [({"d": 99}, "it is in use"), ({}, "it was deleted, but still exists")])
 async def test_what_does_not_go_is_told_and_the_rest_goes(busy: dict[str, int], why: str) -> None:
     project = full()
     project.busy, project.lingering = busy, {"d": 99}

@@ -49,7 +49,7 @@ def test_files_are_found_however_their_names_are_written() -> None:
     ("data", "words"),
     [
         (b"", "is incomplete"),
-        (b"\0" * 40960, "no ISO 9660 image"),
+        (b"\0" * 40960, "not an ISO 9660 image"),
         (whole()[: 17 * 2048], "no primary volume descriptor|is incomplete"),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_newer_format_is_refused(change: tuple[int, bytes]) -> None:
     assert place is not None
     changed = bytearray(whole())
     changed[place.offset + change[0]] = change[1][0]
-    with pytest.raises(LiveIsoError, match="of a format that is not known here"):
+    with pytest.raises(LiveIsoError, match="has a format that this program does not know"):
         minimal.unpack(io.BytesIO(changed), io.BytesIO())
 
 
@@ -111,7 +111,7 @@ def test_kernel_arguments_take_the_place_of_those_for_a_whole_disc() -> None:
     written = line(disc)
     assert written.startswith(f"{DEFAULT} {ROOTFS} console=ttyS0") and "liveiso" not in written
     again = customized(["ignition.platform.id=metal", ROOTFS])
-    assert line(again).startswith(f"ignition.firstboot ignition.platform.id=metal {ROOTFS}"), "nothing stands twice"
+    assert line(again).startswith(f"ignition.firstboot ignition.platform.id=metal {ROOTFS}"), "nothing is there twice"
 
 
 def test_as_many_as_fit() -> None:
@@ -123,7 +123,7 @@ def test_as_many_as_fit() -> None:
 
 @pytest.mark.parametrize("argument", ["a;b", "a$b", 'a="b"', "a b", "a#b", "a{b", "a&b", "a\\b", "a'b", ""])
 def test_what_a_boot_loader_would_read_itself_is_refused(argument: str) -> None:
-    with pytest.raises(LiveIsoError, match="cannot stand on a live ISO"):
+    with pytest.raises(LiveIsoError, match="is not possible with a live ISO"):
         customized([argument])
 
 

@@ -81,7 +81,9 @@ async def test_a_server_that_does_not_boot_its_disc_is_told_what_to_look_at(site
     machine = await site.machine("worker-0")
     site.driver.ignores = 9
     machine.fails["kexec -l"] = "Operation not permitted"
-    with pytest.raises(InitFailed, match=r"Does its BMC(, or Ironic's conductor,)? reach artifacts\.bootBaseUrl"):
+    with pytest.raises(
+        InitFailed, match=r"Check that its BMC(, or Ironic's conductor,)? reaches artifacts\.bootBaseUrl"
+    ):
         await site.up(machine, script=SCRIPT)
     (left,) = [path for path in site.uploaded() if path.endswith(".iso")]
     assert len(left.split("/")[0]) == 43

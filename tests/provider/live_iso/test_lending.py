@@ -128,7 +128,7 @@ async def test_the_iso_is_fetched_once_and_kept_without_its_root_file_system(web
 
 
 async def test_another_iso_than_the_streams_or_none_is_told(web: Web, cache: Path) -> None:
-    with pytest.raises(LiveIsoError, match=rf"has the SHA-256 {_SHA256}, and the stream says 000000"):
+    with pytest.raises(LiveIsoError, match=rf"has the SHA-256 {_SHA256}, but the stream metadata say 000000"):
         await fetched(LiveIso(url=web.url, sha256="0" * 64))
     web.file.unlink()
     with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .* is answered with HTTP 404"):

@@ -43,7 +43,7 @@ def test_a_bmc_that_is_entered_twice(bmc: FakeBmc) -> None:
     tells(bmc, 64)
     found = rack(bmc, server("worker-0", macs=[MAC]), server("worker-1", macs=[OTHER]), architecture="aarch64")
     assert [each.host for each in of(found, "twins")] == ["worker-0", "worker-1"]
-    assert f"both BMCs tell the UUID {UUID}" in of(found, "twins")[0].what
+    assert f"both BMCs report the UUID {UUID}" in of(found, "twins")[0].what
     assert [each.host for each in of(found, "cards")] == ["worker-1"]
     assert of(found, "architecture") == [], "the BMC does not tell"
 

@@ -134,7 +134,7 @@ _CASES: list[tuple[dict[str, Answer], dict[str, Any], str, str, list[str]]] = [
     ({"POST /capacity/metros": enough({"da": 3})},
      ordering(machines("control-plane", 3), machines("worker", 2, spotMaxPrice=1)),
      "capacity", "ok", ["da has 3 x c3.medium.x86\n"]),
-    ({"POST /capacity/metros": 500}, _SPOT, "capacity", "ok", ["no machine is to be ordered on demand"]),
+    ({"POST /capacity/metros": 500}, _SPOT, "capacity", "ok", ["no machine is ordered on demand"]),
     ({"POST /capacity/metros": 500, **reservations(1, 2)}, _BOTH, "capacity", "ok", ["no machine is to be ordered"]),
     ({"POST /capacity/metros": enough({"da": 1}), **having(devices=THERE)}, {}, "capacity", "ok",
      ["da has 1 x c3.medium.x86\n"]),

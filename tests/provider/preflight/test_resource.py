@@ -58,7 +58,7 @@ async def test_it_asks_when_it_is_made_and_when_something_changes_and_never_in_a
     state = await it.up(rack(installer))
     assert calls() == 1 and set(state) == set(rack(installer))
     assert harness.log.messages[-1] == "3 checks, 1 warning"
-    assert harness.log.warnings[0].startswith("warning  clock: nobody who was asked")
+    assert harness.log.warnings[0].startswith("warning  clock: no server reported the time")
     assert await it.changes(rack(installer)) == []
     assert await it.changes(rack(installer, zones=["facility.test"])) == ["zones"]
     await it.preview(rack(installer, version="4.22.0"))

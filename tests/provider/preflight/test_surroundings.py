@@ -96,7 +96,7 @@ def test_boot_files(tmp_path: Path, handler: type[Files]) -> None:
             ("ok", "rootfs is there, 3 MiB, not hashed"),
         ]
         wrong, gone = told(kernel="0" * 64, initramfs=digest)
-        assert wrong == ("error", f"kernel: {url}/kernel has the hash {digest}, and the stream says {'0' * 64}")
+        assert wrong == ("error", f"kernel: {url}/kernel has the hash {digest}, but the stream metadata say {'0' * 64}")
         assert gone == ("error", f"initramfs: {url}/initramfs is answered with HTTP 404")
     level, what = told(kernel=digest)[0]
     assert level == "error" and "cannot be fetched" in what
@@ -108,7 +108,7 @@ def test_an_override_is_no_remedy_for_a_live_iso_that_cannot_be_reached_from_her
         boot = [{"name": name, "url": f"{url}/x", "sha256": "0" * 64} for name in ("live ISO", "kernel")]
         found, kernel = of(report(boot=boot), "boot-files")
     assert found.level == "error" and "overrides" not in found.remedy
-    assert "it must be reached from here: servers' boot discs are made of it" in found.remedy
+    assert "it must be reached from here: servers' boot discs are made from it" in found.remedy
     assert "set boot-files in preflight.overrides" in kernel.remedy
 
 
@@ -133,7 +133,7 @@ def test_the_clock_of_whoever_serves_the_files_is_known_where_nothing_is_ordered
     with serving(tmp_path) as url:
         boot = [{"name": "kernel", "url": f"{url}/kernel", "sha256": hashlib.sha256(b"k").hexdigest()}]
         assert "within 0 s of 127.0.0.1" in the(report(boot=boot), "clock", "ok").replace("within 1 s", "within 0 s")
-    assert "nobody who was asked" in the(report(), "clock", "warning")
+    assert "no server reported the time" in the(report(), "clock", "warning")
 
 
 # --- artifact host
@@ -142,7 +142,7 @@ def test_the_clock_of_whoever_serves_the_files_is_known_where_nothing_is_ordered
 async def test_an_artifact_host_that_takes_files_and_gives_them(tmp_path: Path, artifact_host: dict[str, Any]) -> None:
     with serving(tmp_path) as url:
         served = {**artifact_host, "baseUrl": f"{url}/artifacts"}
-        assert "takes files, and gives them" in the(await asked({"artifacts": served}), "artifact-host", "ok")
+        assert "accepts files, and serves them" in the(await asked({"artifacts": served}), "artifact-host", "ok")
         elsewhere = {**artifact_host, "baseUrl": f"{url}/nowhere"}
         assert "HTTP 404" in the(await asked({"artifacts": elsewhere}), "artifact-host", "error")
     stranger = {**artifact_host, "privateKey": ssh.private(ssh.key())}
@@ -160,7 +160,7 @@ async def test_an_artifact_host_with_a_certificate_of_its_own_authority(
     with serving(tmp_path, authority=authority) as url:
         served = {**artifact_host, "baseUrl": f"{url}/artifacts"}
         known = {"artifacts": {**served, "caBundle": authority.cert_pem.bytes().decode()}}
-        assert "takes files, and gives them" in the(await asked(known), "artifact-host", "ok")
+        assert "accepts files, and serves them" in the(await asked(known), "artifact-host", "ok")
         text = the(await asked({"artifacts": served}), "artifact-host", "error")
         assert "certificate verify failed" in text and "artifacts.caBundle" in text
 
@@ -183,8 +183,8 @@ def installer_that_says(directory: Path, *, version: str = "exit 1", stream: str
     [
         ("echo openshift-install 4.21.3", "ok", "is for release 4.21.3"),
         ("echo openshift-install v4.20.1", "error", "is for release 4.20.1, not 4.21.3"),
-        ("echo no; exit 3", "error", "does not say which release it is for: nothing"),
-        ("sleep 9", "error", "does not say which release it is for: it does not end within 0.1 s"),
+        ("echo no; exit 3", "error", "does not print its release: nothing"),
+        ("sleep 9", "error", "does not print its release: it does not end within 0.1 s"),
     ],
 )
 def test_installers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, level: str, told: str) -> None:

@@ -66,7 +66,7 @@ class Fetcher:
         self._authorities = tuple(texts)
 
     async def read(self, resource: dict[str, Any]) -> bytes:
-        """The verified content of a resource; no source is no content."""
+        """The verified content of a resource; without a source it is empty."""
         source = resource.get("source")
         if not source:
             return b""
