@@ -29,7 +29,7 @@ from metal_ipi.cluster_api.reconcilers.base import Hub
 
 _LOST = 3
 _GRACE = 2.0
-"""Seconds in which what was being done may write down how far it came; then the Lease may be another's."""
+"""Seconds for running steps to save their progress; after that another process may get the Lease."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -121,7 +121,7 @@ async def _abandon(clusters: Clusters) -> None:
 
 
 def main() -> int:
-    """Until it is stopped; 3: the Lease was lost."""
+    """Run until stopped. Returns 3 if the Lease was lost."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     for noisy in ("httpx", "asyncssh", "kopf"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -1,7 +1,7 @@
-"""The admission webhook: what the reconcilers would refuse is refused when it is written.
+"""The admission webhook: it refuses, when an object is written, what the reconcilers would refuse later.
 
-A MetalIpiCluster whose settings, failure domains or servers are wrong is refused, with all that is wrong. What depends
-on other objects, which may be written a moment later, is only warned of: the reconcilers tell it in conditions.
+It refuses a MetalIpiCluster whose settings, failure domains or servers are wrong, and lists all problems. If a problem
+depends on other objects, which may be written a moment later, it only warns: the reconcilers report it in conditions.
 
 Every process serves it, also one that does not hold the Lease. The certificate is read again when its file changes.
 """
@@ -43,7 +43,7 @@ PATH = "/validate"
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a request: it has two versions of an object, each of 1.5 MB at most, which is what etcd takes."""
 _LOOK_SECONDS = 10.0
-"""Between looks whether the certificate has changed."""
+"""Seconds between checks whether the certificate has changed."""
 _logger = logging.getLogger(__name__)
 
 
@@ -144,7 +144,7 @@ def _changed(certificates: Path) -> tuple[int, ...]:
 
 
 def _load(context: ssl.SSLContext, certificates: Path) -> tuple[int, ...]:
-    """Have new connections get the certificate that is there. Returns when it was written."""
+    """Use the current certificate for new connections. Returns the time of its last change."""
     seen = _changed(certificates)
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
     return seen

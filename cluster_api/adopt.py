@@ -31,7 +31,7 @@ _PROVIDERS = "pulumi:providers:"
 
 
 class NotAdoptable(Exception):
-    """A state, or a Secret, that cannot be handed over; the message has all that is wrong with it."""
+    """A state, or a Secret, that cannot be handed over; the message lists all problems."""
 
 
 def taken(export: Mapping[str, Any], cluster: str) -> State:
@@ -74,7 +74,7 @@ def taken(export: Mapping[str, Any], cluster: str) -> State:
 
 
 def given_back(export: Mapping[str, Any], state: State) -> Tree:
-    """The export with what the hub has made of it since.
+    """The export, updated with the changes that the hub has made since.
 
     Raises:
         NotAdoptable: what the hub made is not in the export, or not finished.
@@ -154,7 +154,7 @@ def _updated(resource: Mapping[str, Any], state: State) -> Mapping[str, Any]:
 
 
 def _merged(old: Tree, wanted: Mapping[str, Any]) -> Tree:
-    """Values that did not change stay as they are. Those that did become secret: the state of a hub does not say which
+    """Unchanged values stay as they are. Changed values become secret, because the state of a hub does not record which
     are."""
     same: Callable[[str], bool] = lambda key: key in old and _plain(old[key]) == wanted[key]  # noqa: E731
     values = {key: old[key] if same(key) else _wrapped(value) for key, value in wanted.items()}
@@ -177,7 +177,7 @@ def _state_in(path: Path) -> State:
 
 
 def main() -> int:
-    """1: it is not done, and why."""
+    """Returns 1, after printing the reason, if nothing was handed over."""
     parser = argparse.ArgumentParser(prog="python -m metal_ipi.cluster_api.adopt", description=__doc__)
     commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     commands.add_parser("take", help="print the Secret for a hub").add_argument("name", help="of the Cluster")

@@ -96,7 +96,7 @@ class Api:
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found]
 
     async def create(self, kind: Resource, namespace: str, body: Mapping[str, Any]) -> Object | None:
-        """Make an object; None where there is one of its name."""
+        """Create an object; None if there is one of its name."""
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
         try:
             return await self._call("POST", kind.path(namespace), whole)
@@ -115,8 +115,8 @@ class Api:
         *,
         manager: str = MANAGER,
     ) -> Object:
-        """Have an object be what is said here (server-side apply). What a manager said before, and does not say any
-        more, is taken out."""
+        """Create or change an object (server-side apply). Fields that this manager set before, and does not set now,
+        are removed."""
         metadata = {**(body.get("metadata") or {}), "name": name, "namespace": namespace}
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body, "metadata": metadata}
         query = [("fieldManager", manager), ("force", "true")]
@@ -125,7 +125,7 @@ class Api:
     async def patch(
         self, kind: Resource, namespace: str, name: str, body: Mapping[str, Any], subresource: str = ""
     ) -> Object | None:
-        """Merge into an object; None where there is none any more."""
+        """Merge into an object; None if it does not exist any more."""
         try:
             return await self._call("PATCH", kind.path(namespace, name, subresource), body, form="merge")
         except ApiError as error:
@@ -143,7 +143,7 @@ class Api:
             raise
 
     async def delete(self, kind: Resource, namespace: str, name: str) -> None:
-        """Ask that an object goes. Finding none is fine."""
+        """Delete an object. A missing object is not an error."""
         try:
             await self._call("DELETE", kind.path(namespace, name))
         except ApiError as error:

@@ -20,8 +20,8 @@ class Claims:
         self._api, self._namespace = api, namespace
 
     async def claim(self, server: str, machine: str) -> str:
-        """Have a server be for a machine, `namespace/name`. Answers whose it is: the machine's own name where the claim
-        holds. `server` is by what it is reached."""
+        """Claim a server for a machine, `namespace/name`. Returns the owner: the machine's own name if the claim
+        succeeded. `server` identifies the server."""
         name, annotations = _name(server), {_HOLDER: machine}
         body = {"metadata": {"name": name, "annotations": annotations}, "spec": {"holderIdentity": name}}
         await self._api.create(LEASE, self._namespace, body)
@@ -29,14 +29,14 @@ class Claims:
         holder = "" if found is None else _holder(found)
         if found is None or holder == machine or not await self._is_abandoned(holder):
             return holder
-        # Of two that take it over at once, one has changed it before the other.
+        # If two processes take it over at once, one has changed it before the other.
         taken = {**found, "metadata": {**found["metadata"], "annotations": annotations}}
         await self._api.replace(LEASE, self._namespace, taken)
         return await self.holder(server) or ""
 
     async def _is_abandoned(self, holder: str) -> bool:
-        """Whether the object that has a claim is not on this hub any more: `clusterctl move` takes objects along, and
-        their claims stay."""
+        """Whether the object that has a claim is no longer on this hub: `clusterctl move` moves objects, but not their
+        claims."""
         namespace, _, name = holder.partition("/")
         return bool(name) and await self._api.get(METAL_IPI_MACHINE.resource, namespace, name) is None
 
@@ -46,7 +46,7 @@ class Claims:
         return None if found is None else _holder(found)
 
     async def give_back(self, machine: str) -> None:
-        """End the claims of a machine, also of a server that nobody lists any more. Those of others are left alone."""
+        """Release the claims of a machine, also on a server that is no longer listed. Claims of other machines stay."""
         for found in await self._api.list(LEASE, self._namespace):
             if _holder(found) == machine:
                 await self._api.delete(LEASE, self._namespace, found["metadata"]["name"])

@@ -34,7 +34,7 @@ _OF_CLUSTER = frozenset({KEYS, "preflight", "mirror"})
 
 
 class NotUsable(Exception):
-    """The objects of a cluster cannot be worked with; the message says what to do, `reason` is a condition's."""
+    """The objects of a cluster cannot be used; the message says what to do, `reason` is the reason for a condition."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -99,9 +99,9 @@ class Work:
         return not self.of_cluster(name) and not self.of_machine(name)
 
     async def plan(self, api: Api) -> Plan:
-        """What is to be done. Until the cluster is formed, all listed servers are its own: the installer is told how
-        many workers there will be. From then on its workers are those that a MetalIpiMachine has, and those that are
-        installed and no MetalIpiMachine has yet: of a cluster that was made elsewhere."""
+        """The plan of the cluster. Until the cluster is formed, all listed servers belong to it, because the installer
+        needs the number of workers. From then on its workers are the servers of MetalIpiMachines, and servers that are
+        installed but have no MetalIpiMachine yet, because the cluster was made elsewhere."""
         tree, state = self.tree, await self.engine.state()
         if state.named(FORMED) is not None:
             machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
@@ -128,7 +128,7 @@ class Clusters:
     engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
     """By the MetalIpiCluster's uid."""
     ring: Callable[[], None] = lambda: None
-    """Called at the end of each step of a cluster."""
+    """Called when a step of a cluster has ended."""
 
     async def cluster_of(self, item: Object) -> Object | None:
         """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
@@ -169,7 +169,8 @@ class Clusters:
         )
 
     async def _manifests(self, cluster: Object, facility: Object, state: State) -> Manifests:
-        """The user's, which the control plane names; of a cluster that is formed those that it was made with."""
+        """The user's manifests, which the control plane names; for a formed cluster those with which it was
+        installed."""
         if state.named(FORMED) is not None:
             return manifests.taken_in(state.named(ASSETS))
         reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("controlPlaneRef") or {}
@@ -183,7 +184,7 @@ class Clusters:
             raise NotUsable("ManifestsRefused", str(error)) from None
 
     async def engine_of(self, cluster: Object) -> Engine | None:
-        """The engine of a cluster; None where this process has done nothing for it yet. Raises ApiError."""
+        """The engine of a cluster; None if this process has not worked for the cluster yet. Raises ApiError."""
         reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("infrastructureRef") or {}
         if not reference.get("name"):
             return None
@@ -259,8 +260,8 @@ def _uid(facility: Object) -> str:
 
 
 def refuse_without_servers(state: State, valid: Settings) -> None:
-    """Raises NotUsable for settings that do not list a server any more that is in use: nobody could take away what
-    was made of it, or tell whose it is."""
+    """Raises NotUsable if the settings no longer list a server that is in use: its resources could not be deleted, and
+    its owner would not be known."""
     listed = {node.hostname for node in Nodes.of(valid).all}
     used = {name_of(urn).rpartition("-")[0] for urn in state.entries if name_of(urn).endswith(_OF_SERVER)}
     if gone := sorted(used - listed):
@@ -272,7 +273,7 @@ def refuse_without_servers(state: State, valid: Settings) -> None:
 
 
 def made(node: Node) -> tuple[str, str]:
-    """The names of what is made for a machine: its claim on a server, and its installation."""
+    """The names of the resources of a machine: its claim on a server, and its installation."""
     server, installation = _OF_SERVER
     return f"{node.hostname}{server}", f"{node.hostname}{installation}"
 
@@ -288,11 +289,11 @@ def leaving(item: Object) -> bool:
 
 
 def is_paused(item: Object, cluster: Object | None) -> bool:
-    """Whether nothing is to be done about an object (contract: pausing)."""
+    """Whether an object is paused, so that nothing is done about it (contract: pausing)."""
     annotated = PAUSED in (item["metadata"].get("annotations") or {})
     return annotated or bool(((cluster or {}).get("spec") or {}).get("paused"))
 
 
 def told(error: SettingsError) -> str:
-    """What is wrong with settings, for a condition."""
+    """The problems of settings, as the message of a condition."""
     return "\n".join(f"{each.path} = {each.value}: {each.why}; {each.remedy}" for each in error.problems)

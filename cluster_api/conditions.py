@@ -1,4 +1,4 @@
-"""Conditions, as metav1.Condition: what the providers say of an object, and since when."""
+"""Conditions (metav1.Condition): the status of an object, and since when it has it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 4000
 
 
 def condition(kind: str, so: bool | None, reason: str, message: str = "") -> dict[str, Any]:
-    """One condition; `so` is None if its status is unknown."""
+    """A condition; `so` is whether it is true, None for unknown."""
     status = "Unknown" if so is None else str(so)
     return {"type": kind, "status": status, "reason": reason, "message": message[:_LONGEST]}
 
@@ -24,7 +24,7 @@ def paused(so: bool) -> dict[str, Any]:
 
 
 def written(item: Object, said: Sequence[Mapping[str, Any]], now: datetime | None = None) -> list[dict[str, Any]]:
-    """The conditions of an object with what is said now; the time of one changes with its status."""
+    """The conditions of an object, updated; the time of a condition changes only with its status."""
     before = {each["type"]: each for each in (item.get("status") or {}).get("conditions") or []}
     time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
     generation = item["metadata"].get("generation", 0)

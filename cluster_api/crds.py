@@ -75,7 +75,7 @@ def _definition(kind: Kind, resource: Resource, parts: Mapping[str, Tree], more:
 
 
 def _schema(model: type[BaseModel]) -> Tree:
-    """A structural schema: nothing is referred to, and what may be left out is not null."""
+    """A structural schema: it has no references, and optional fields are not nullable."""
     whole = model.model_json_schema(by_alias=True)
     return cast(Tree, _plain(whole, whole.get("$defs") or {}))
 

@@ -16,7 +16,7 @@ def of(facility: Mapping[str, Any]) -> Domains:
 
 
 def problems(facility: Mapping[str, Any], listed: Collection[str]) -> list[str]:
-    """All that is wrong with them; `listed` are the names of the servers that the settings list."""
+    """All problems of failure domains; `listed` are the names of the servers in the settings."""
     domains = facility["spec"].get("failureDomains") or ()
     places = [(server, each["name"]) for each in domains for server in each["servers"]]
     names = Counter(each["name"] for each in domains)

@@ -1,7 +1,7 @@
 """All clusters of a hub with their conditions: `python -m metal_ipi.cluster_api.fleet [--kubeconfig FILE]` prints them.
 
-What is printed is YAML, a document for each Cluster. It is read with the rights of the kubeconfig: listing Clusters,
-MetalIpiClusters, OpenShiftControlPlanes and Machines of all namespaces. Secrets are not read.
+It prints YAML, one document for each Cluster. The account of the kubeconfig must be allowed to list Clusters,
+MetalIpiClusters, OpenShiftControlPlanes and Machines in all namespaces. Secrets are not read.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _machines_of(cluster: Object, machines: Sequence[Object]) -> list[Object]:
 
 
 def main() -> int:
-    """Print them; 1 where the hub does not tell."""
+    """Print the clusters. Returns 1 if the hub does not answer."""
     parser = argparse.ArgumentParser(prog="python -m metal_ipi.cluster_api.fleet", description=__doc__)
     parser.add_argument("--kubeconfig", help="the hub; not set: the one that this runs in")
     try:

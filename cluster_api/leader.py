@@ -18,10 +18,11 @@ _logger = logging.getLogger(__name__)
 
 
 class Leader:
-    """The Lease. Times are of this process's own clock: a holder is gone when it has written nothing for so long."""
+    """The Lease. Times are measured by this process's own clock: a holder counts as gone if it has not renewed the
+    Lease for that long."""
 
     def __init__(self, api: Api, namespace: str, *, seconds: float = 15.0) -> None:
-        """`seconds`: how long a holder that writes nothing is waited for."""
+        """`seconds`: how long a holder may go without renewing the Lease."""
         self._api, self._namespace, self._seconds = api, namespace, seconds
         self.identity = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() % 10**6}"
         self._seen: tuple[str, float] = ("", 0.0)
@@ -33,7 +34,7 @@ class Leader:
         _logger.info("leads as %s", self.identity)
 
     async def hold(self) -> None:
-        """Keep it; returns once it is lost: whoever worked must end then."""
+        """Renew the Lease; returns when it is lost. All work must end then."""
         renewed = time.monotonic()
         while (left := renewed + self._seconds * 2 / 3 - time.monotonic()) > 0:
             await asyncio.sleep(min(self._seconds / 5, left))

@@ -7,9 +7,9 @@ import lzma
 from pathlib import Path
 
 _LONGEST = 1 << 20
-"""Bytes of one log, of which the end is kept."""
+"""Bytes of one log; only the end of a longer one is kept."""
 _ROOM = 700_000
-"""Bytes of all together: the API takes no Secret of more than a MiB."""
+"""Bytes of all logs together: the API accepts no Secret of more than a MiB."""
 
 
 Stamps = frozenset[tuple[str, int, int]]

@@ -1,7 +1,7 @@
 """The user's manifests of a cluster: Secrets that its control plane names, whose keys are files.
 
-They are put into folders, which the program reads and checks as it does those of `install.manifests`. Once the cluster
-is formed nobody reads the Secrets any more: the installer took them in once.
+They are written into folders, which the program reads and checks like those of `install.manifests`. Once the cluster is
+formed the Secrets are not read any more, because the installer uses them once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ManifestsRefused(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Manifests:
-    """What the Secrets hold, as folders."""
+    """The content of the Secrets, as folders."""
 
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     """By the names of the Secrets."""
@@ -53,8 +53,8 @@ class Manifests:
 
 
 UNKNOWN = Manifests(folders={"(not known)": _FILES / "not-known"})
-"""Where nobody knows which ones the control plane names, for example before it is there: settings that want some are
-not refused. No folder is read when settings are checked."""
+"""Used if it is not known which Secrets the control plane names, for example before it exists: settings that need
+manifests are not refused. No folder is read when settings are checked."""
 
 
 async def provided(api: Api, control_plane: Object, owner: str) -> Manifests:
@@ -66,8 +66,8 @@ async def provided(api: Api, control_plane: Object, owner: str) -> Manifests:
 
 
 def taken_in(assets: Entry | None) -> Manifests:
-    """Those that a cluster was made with, `assets` being what the installer made. Nothing is in the folder: the program
-    then goes on with what is in the state (`stacks.assets.user_manifests`)."""
+    """The manifests with which a cluster was installed; `assets` are the installer's. The folder is empty: the program
+    then uses the manifests in the state (`stacks.assets.user_manifests`)."""
     request = json.loads(assets.inputs["stdin"]) if assets is not None else {}
     return Manifests(folders={"(taken in)": _FILES / "taken-in"} if request.get("manifests") else {})
 
@@ -96,7 +96,8 @@ async def _files(api: Api, namespace: str, name: str) -> dict[str, bytes]:
 
 
 def _written(found: Mapping[str, Mapping[str, bytes]], base: Path) -> dict[str, Path]:
-    """A folder for each Secret, whole from the start. What is there is as it was: it is named after what is in it."""
+    """A folder for each Secret, which appears complete. An existing folder is unchanged, because its name is a hash of
+    its content."""
     digest = hashlib.sha256(repr(sorted((name, sorted(files.items())) for name, files in found.items())).encode())
     there = base / digest.hexdigest()[:16]
     if not there.is_dir():

@@ -1,7 +1,7 @@
 """What the providers may do: `python -m metal_ipi.cluster_api.rbac [NAMESPACE]` prints account, roles and bindings.
 
-Secrets are read and written by name only: they are neither listed nor watched, so none is seen that no object of the
-same namespace names.
+Secrets are read and written by name only, and neither listed nor watched, so the providers only see Secrets that an
+object of the same namespace names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def rules() -> list[dict[str, Any]]:
         *(_rule(kind.resource, *_WATCH, "patch") for kind in KINDS),
         *(_rule(kind.resource, "patch", subresource="status") for kind in KINDS),
         *(_rule(kind.resource, "create") for kind in (METAL_IPI_MACHINE, OPENSHIFT_CONFIG)),
-        # Who makes something that keeps its owner from going must be allowed to keep it (admission of OpenShift).
+        # OpenShift's admission requires the right to set finalizers of the owner from whoever creates an object that
+        # blocks the owner's deletion.
         *(_rule(owner, "update", subresource="finalizers") for owner in owners),
         _rule(METAL_IPI_MACHINE.template, "get"),
         _rule(CLUSTER, *_WATCH),

@@ -1,4 +1,4 @@
-"""From the objects of a cluster to its settings, as the stack file has them, and to the program they make."""
+"""Turns the objects of a cluster into its settings, as in a stack file, and into the program of these settings."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from metal_ipi.stacks.settings import CLUSTER, Settings
 
 Tree = dict[str, Any]
 FILES = Path(tempfile.gettempdir()) / "metal-ipi"
-"""Where files of a moment are: the file system of a pod is read-only but for the one for temporary files."""
+"""The directory for temporary files: the rest of a pod's file system is read-only."""
 
 
 def merged(tree: Mapping[str, Any], secrets: Mapping[str, str]) -> Tree:
     """Settings with their secrets, by the keys of a Secret: paths, with `.0` for the first of a list, as in
-    `platform.servers.0.bmc.password`. Raises SettingsError for a path that leads nowhere.
+    `platform.servers.0.bmc.password`. Raises SettingsError for a path that is not a setting.
 
-    Folders for files of a moment are ours.
+    Folders for temporary files are set here.
     """
     result: Tree = json.loads(json.dumps(tree))
     for path, value in sorted(secrets.items()):

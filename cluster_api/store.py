@@ -1,7 +1,7 @@
 """The install state of a cluster: a Secret of its namespace, with one key for each resource that was made.
 
-Each key is written alone, so that what works beside is never overwritten. `clusterctl move` takes the Secret along, for
-it belongs to the MetalIpiCluster.
+Each key is written separately, so parallel steps never overwrite each other. `clusterctl move` moves the Secret,
+because the MetalIpiCluster owns it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SecretStore:
             raise ApiError(f"Secret {self._namespace}/{self.name} was created by another process just now", 409)
 
     async def own(self) -> None:
-        """Have the MetalIpiCluster own one that came from elsewhere. Raises ApiError."""
+        """Make the MetalIpiCluster the owner of a Secret that came from elsewhere. Raises ApiError."""
         found = await self._api.get(SECRET, self._namespace, self.name)
         if found is not None and not found["metadata"].get("ownerReferences"):
             body = {"metadata": {"ownerReferences": [owned_by(self._owner)]}}
@@ -62,7 +62,7 @@ class SecretStore:
 
 
 async def take_along(api: Api, namespace: str, name: str) -> None:
-    """Have `clusterctl move` take along a Secret that nobody owns. Finding none is fine."""
+    """Make `clusterctl move` move a Secret without an owner. A missing Secret is not an error."""
     found = await api.get(SECRET, namespace, name)
     if found is not None and MOVE_LABEL not in (found["metadata"].get("labels") or {}):
         await api.patch(SECRET, namespace, name, {"metadata": {"labels": {MOVE_LABEL: ""}}})
@@ -92,6 +92,6 @@ def secret(cluster: str, owner: Mapping[str, Any], data: Mapping[str, str | None
 
 
 def secret_value(cluster: str, owner: Object, text: str) -> Object:
-    """One with a single text, which its owner controls."""
+    """A Secret with a single text, which its owner controls."""
     data = {"value": base64.b64encode(text.encode()).decode()}
     return secret(cluster, owned_by(owner, controller=True), data)

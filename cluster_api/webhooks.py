@@ -1,6 +1,7 @@
-"""What has the API server ask the webhook: `python -m metal_ipi.cluster_api.webhooks [NAMESPACE]` prints the objects.
+"""The objects that make the API server call the webhook: `python -m metal_ipi.cluster_api.webhooks [NAMESPACE]` prints
+them.
 
-The certificate is cert-manager's, which `clusterctl init` installs; cert-manager tells the API server whom to trust.
+cert-manager, which `clusterctl init` installs, makes the certificate and configures the API server to trust it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands of the program: the installer, and the checks of nodes. `up` has them run by pulumi-command."""
+"""The commands of the program: the installer, and the checks of nodes. In an `up`, pulumi-command runs them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from metal_ipi.provider.values import UNKNOWN
 
 
 class Command(ResourceType):
-    """One of the program's drivers, by what they are asked for: it runs again when that has changed.
+    """A run of one of the program's drivers; it is repeated when its input has changed.
 
-    Killed while it runs: nothing was kept, and it runs again. The installer makes other assets then.
+    If it is killed while it runs, nothing was saved, and it runs again; the installer then makes other assets.
     """
 
     token = "command:local:Command"  # noqa: S105 - a type token
@@ -28,7 +28,7 @@ class Command(ResourceType):
         return []
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
-        # Not `create` and `dir`: by which path Python is found is not a reason.
+        # Not `create` and `dir`: a changed path of Python is no reason to run again.
         return simple_changes(old, new, ("stdin", "environment", "triggers"))
 
     def preview(self, context: Context, old: Values | None, new: Values) -> Values:

@@ -1,8 +1,8 @@
 """One cluster: its plan, its running steps and its failed steps.
 
-All objects of a cluster work through one `Engine` and one state. Each asks for the steps that are its own to be done;
-what runs is not begun again, and what failed is tried again after a pause. After every step the plan is made anew.
-Whatever is killed is done again: each resource type finds what an earlier attempt made (`provider.resource`).
+All objects of a cluster share one `Engine` and one state. Each object starts the steps that belong to it. A running
+step is not started again, and a failed step is repeated after a pause. After every step the plan is computed again. A
+step that was killed is repeated: each resource type finds what an earlier attempt made (`provider.resource`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Engine:
         """The logs that were published last."""
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """These never appear in a message."""
+        """Add texts that must never appear in a message."""
         self._redact.learn(secrets)
 
     # --- what there is
@@ -123,7 +123,7 @@ class Engine:
         return [each for urn, each in self._failures.items() if names(name_of(urn)) and urn not in self._running]
 
     async def changed(self, seconds: float) -> None:
-        """Wait until something was done or said, or failed, or until the time is up."""
+        """Wait until a step succeeds, fails or changes its message, or until the time is up."""
         try:
             await asyncio.wait_for(self._changed.wait(), seconds)
         except TimeoutError:
@@ -138,9 +138,10 @@ class Engine:
                 self._begin(step, found.settings)
 
     def remove(self, found: Iterable[str], settings: Settings, *, given_up: bool) -> bool:
-        """Begin to take away what is there of these URNs, what depends on others first. Whether nothing is left.
+        """Begin to delete the existing resources of these URNs, dependent resources first. Returns whether none is
+        left.
 
-        `given_up`: they go while the cluster stays (`provider.resource.Context`).
+        `given_up`: they are deleted while the cluster stays (`provider.resource.Context`).
         """
         if self._state is None:
             return False
@@ -155,8 +156,8 @@ class Engine:
     def act(
         self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]], *, leaving: bool = False
     ) -> None:
-        """Begin with something that is not a step of the plan. `urn` stands for it, and is not a resource's; `leaving`:
-        it is a part of taking something away, which `stop` does not end."""
+        """Start an action that is not a step of the plan. `urn` identifies it, and is not the URN of a resource.
+        `leaving`: the action is part of a deletion, which `stop` does not end."""
         if self._start(urn, settings, action) and leaving:
             self._leaving.add(urn)
 
@@ -165,7 +166,7 @@ class Engine:
         await self._keep(urn, replace((await self.state()).entries[urn], unfinished=unfinished))
 
     async def upload_again(self, hostname: str) -> None:
-        """Have what installs a machine be uploaded once more: it was withdrawn when the machine was installed."""
+        """Upload the installer of a machine again: it was withdrawn when the machine was installed."""
         for urn, entry in list((await self.state()).entries.items()):
             hashes: Mapping[str, str] = entry.outputs.get("hashes") or {}
             kept = {name: text for name, text in hashes.items() if not name.startswith(f"{hostname}.")}
@@ -173,14 +174,14 @@ class Engine:
                 await self._keep(urn, replace(entry, outputs={**entry.outputs, "hashes": kept}))
 
     def abandon(self) -> list[asyncio.Task[None]]:
-        """Have all end that is being done, also what takes something away: another process does it from now on."""
+        """End all running steps, also deletions: another process continues them."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         return tasks
 
     async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
-        """End what makes something, by name, and forget what failed to be made: what is there is in the state."""
+        """End running creations, by name, and forget failed ones: existing resources are in the state."""
         tasks = [each for urn, each in self._running.items() if urn not in self._leaving and mine(name_of(urn))]
         for task in tasks:
             task.cancel()
@@ -268,7 +269,7 @@ class Engine:
         _logger.warning("%s failed, again in %.0f s: %s", name_of(urn), pause, self._redact(message))
 
     def _renew(self) -> None:
-        """Resource types remember what failed for the time of one update: where nothing runs, another one begins."""
+        """Resource types remember failures for the time of one update: when nothing runs, begin another one."""
         if not self._running:
             self._types = types()
 
@@ -301,8 +302,8 @@ def _leaves_something(kind: ResourceType) -> bool:
 
 
 async def _found(kind: ResourceType, about: Context, step: Step, entry: Entry) -> Entry:
-    """What came of something that was begun by an attempt that was killed: who makes it again finds it. An installation
-    is not made in order to be taken away."""
+    """The resource that a killed attempt had begun to create: creating it again finds it. An installation is not
+    repeated only to delete it."""
     begun = replace(step, inputs=entry.inputs)
     if kind.found_by_inputs:
         return _entry(kind, begun, about.identity, {})

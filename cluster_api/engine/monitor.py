@@ -1,8 +1,8 @@
 """Runs a cluster's program as a preview, in this process, and records the resources that it declares.
 
-The SDK hands every resource to a monitor, which is Pulumi's engine where there is one. This one answers as a preview
-does: what the state has is known, and what is still to be made is unknown. So there is one list of what has to happen,
-`stacks.program`, whoever carries it out (docs/adr/0090).
+The SDK passes every resource to a monitor, which is normally Pulumi's engine. This monitor answers as in a preview:
+outputs of resources in the state are known, others are unknown. So there is one list of steps, `stacks.program`, both
+for `up` and for the providers (docs/adr/0090).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STACK = "pulumi:pulumi:Stack"
 _logger = logging.getLogger(__name__)
 _logger.addFilter(lambda record: record.levelno < logging.ERROR)  # what goes wrong is raised
 _turn = threading.Lock()
-"""The SDK keeps some of what it knows of a program for the whole process: one program runs at a time."""
+"""The SDK has state of a program that is global to the process, so only one program runs at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Answers(Protocol):
 
 @dataclass
 class _Monitor(mocks.MockMonitor):
-    """The part of the engine's monitor that a preview needs."""
+    """The methods of the engine's monitor that a preview needs."""
 
     answers: Answers
     stack: str
@@ -118,8 +118,9 @@ def _urn(stack: str, parent: str, kind: str, name: str) -> str:
 
 
 def run(program: Callable[[], Any], answers: Answers, *, stack: str) -> tuple[list[Registered], dict[str, Any]]:
-    """Run a program as a preview of a stack; returns what it declares, in an order in which it can be made, and the
-    mapping that it returns, with None for what is not known yet. Raises what the program raises. Blocks for a second.
+    """Run a program as a preview of a stack. Returns its declared resources, in an order in which they can be created,
+    and the mapping that the program returns, with None for unknown values. Raises what the program raises. Blocks for a
+    second.
     """
     with _turn:
         return contextvars.Context().run(_run, program, answers, stack)
@@ -134,7 +135,7 @@ def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list
         return {name: await _known(value) for name, value in returned.items()}
 
     loop = asyncio.new_event_loop()
-    # Where a program fails, each output that depends on it fails as well; one exception is raised, and is enough.
+    # When a program fails, each dependent output fails as well; one exception is raised, which is enough.
     loop.set_exception_handler(lambda _loop, context: _logger.debug(context["message"]))
     threads = ThreadPoolExecutor(max_workers=4)
     loop.set_default_executor(threads)

@@ -63,7 +63,7 @@ class Plan:
     """Every text that the program declares to be secret."""
 
     def ready(self) -> Iterator[Step]:
-        """Steps that can be done now: all that they wait for is there, and all that they are made of is known."""
+        """Steps that can be done now: their dependencies are complete, and their inputs are known."""
         pending = {urn for urn, step in self.steps.items() if step.action != "keep"}
         kept_by = {each for step in self.steps.values() if step.entry for each in step.entry.dependencies}
         for step in self.steps.values():
@@ -78,24 +78,23 @@ class Plan:
                 yield step
 
     def waiting(self, mine: Callable[[str], bool]) -> list[Step]:
-        """What is not there yet, or not as it is declared, of the resources that are meant, by name."""
+        """The names of selected resources that do not exist yet, or differ from their declaration."""
         return [step for step in self.steps.values() if mine(step.name) and step.action != "keep"]
 
     def settled(self, name: str) -> bool:
-        """Whether a resource is there as it is declared. One that is not declared is not."""
+        """Whether a resource exists as declared; false if it is not declared."""
         return any(step.name == name and step.action == "keep" for step in self.steps.values())
 
 
 def types() -> dict[str, ResourceType]:
-    """What can be made here, by token, for the time of one attempt."""
+    """The resource types that can be created here, by token; new objects for each attempt."""
     return {**resource_types(), Command.token: Command()}
 
 
 def plan(program: Callable[[], Mapping[str, Any]], state: State, known: Mapping[str, ResourceType], stack: str) -> Plan:
-    """Compare what a program declares with the state.
+    """Compare the declared resources of a program with the state.
 
-    Raises what the program raises, ProviderError for inputs that no resource takes, and Unsupported. Blocks for a
-    second.
+    Raises what the program raises, ProviderError for invalid inputs, and Unsupported. Blocks for a second.
     """
     preview = _Preview(state, known)
     registered, outputs = monitor.run(program, preview, stack=stack)
@@ -120,7 +119,7 @@ def kept(kind: ResourceType, inputs: Mapping[str, Any], outputs: Mapping[str, An
 
 
 def in_full(inputs: Mapping[str, Any], pools: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The inputs of a resource, with what an installation has in common with others; `pools`: by id."""
+    """The inputs of a resource; for an installation including the common inputs of its pool. `pools`: by id."""
     common = inputs.get("common")
     return dict(whole(inputs, pools[common]) if isinstance(common, str) and common in pools else inputs)
 
@@ -138,7 +137,7 @@ class _Preview:
         self.settings = Settings()
         self.steps: dict[str, Step] = {}
         self._pools: dict[str, Mapping[str, Any]] = {}
-        """What installations have in common, by the id of their pool."""
+        """The common inputs of installations, by the id of their pool."""
 
     def resource(self, declared: Registered) -> tuple[str, Mapping[str, Any]]:
         if declared.type == _PROVIDER:
@@ -157,7 +156,7 @@ class _Preview:
         entry = self._state.entries.get(declared.urn)
         if declared.type == InstallationPool.token and entry is not None:
             self._pools[entry.id] = declared.inputs
-        # The state has each installation whole: it is a Secret for each resource, and nothing writes all of them.
+        # The state has the complete inputs of each installation: each resource has a Secret key of its own.
         declared = replace(declared, inputs=in_full(declared.inputs, self._pools))
         action, outputs, inputs = self._compared(declared, kind, entry)
         self.steps[declared.urn] = Step(

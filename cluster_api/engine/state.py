@@ -26,11 +26,11 @@ class Entry:
     inputs: Values
     """Its inputs, by their names on the wire."""
     outputs: Values
-    """Inputs and what was computed, as far as its type keeps them."""
+    """Inputs and computed values, as far as its type keeps them."""
     dependencies: tuple[str, ...] = ()
     """The URNs of resources that must not be deleted before it."""
     unfinished: str = ""
-    """Why it is not finished; empty: it is."""
+    """Why it is not finished; empty if it is finished."""
     order: int = 0
     """Its position in the program: deletions are in reverse order."""
 
@@ -67,7 +67,7 @@ def name_of(urn: str) -> str:
 
 
 def beside(urn: str, name: str) -> str:
-    """The URN of something that is not a resource, and is done for one: that of the resource, with this name."""
+    """A URN for an action that is done for a resource: the resource's URN with another name."""
     return f"{urn.rpartition('::')[0]}::{name}"
 
 

@@ -24,7 +24,7 @@ from metal_ipi.stacks.problems import SettingsError
 _OFTEN = 3
 """A step that failed this often is reported as failed; it is retried nevertheless."""
 SOON, LATER = 2.0, 20.0
-"""Seconds until the next look where nothing else brings it on: while something is under way, and at rest."""
+"""Seconds until the next reconciliation if no event causes one: while a step is in progress, and otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Said:
     """Seconds until the next look."""
 
     def ready(self, so: bool | None, reason: str, message: str = "") -> Said:
-        """Its main condition; where it is not so, the next look comes soon."""
+        """Set the main condition; if it is not true, the next reconciliation comes soon."""
         self.conditions.append(conditions.condition(self.main, so, reason, message))
         if not so:
             self.again = SOON
@@ -68,8 +68,8 @@ class Reconciler(ABC):
         self._hub = hub
 
     async def reconcile(self, namespace: str, name: str) -> float:
-        """One look at an object, and what follows; answers the seconds until the next. May be ended at any moment, and
-        is begun anew then. Raises ApiError and StateError."""
+        """Reconcile an object once; returns the seconds until the next time. It may be cancelled at any moment, and is
+        then repeated. Raises ApiError and StateError."""
         item = await self._hub.api.get(self.resource, namespace, name)
         if item is None or leaving(item):  # `gone` has the word
             return LATER
@@ -102,7 +102,7 @@ class Reconciler(ABC):
         return said.again
 
     async def gone(self, namespace: str, name: str) -> bool:
-        """One step towards an object's end; whether it is gone. Raises ApiError."""
+        """One step of the deletion of an object; returns whether it is complete. Raises ApiError."""
         item = await self._hub.api.get(self.resource, namespace, name)
         if item is None:
             return True
@@ -127,7 +127,8 @@ class Reconciler(ABC):
     async def _reconcile(self, item: Object, work: Work) -> Said: ...
 
     def is_meant(self, item: Object, cluster: Object) -> bool:
-        """Whether it is the object that its Cluster refers to, where a Cluster refers to one of its kind."""
+        """Whether it is the object to which its Cluster refers; always true for kinds to which a Cluster does not
+        refer."""
         reference: Mapping[str, Any] = (cluster.get("spec") or {}).get(self.referred) or {}
         wanted = self.resource.kind, item["metadata"]["name"]
         return not self.referred or (reference.get("kind"), reference.get("name")) == wanted
@@ -139,15 +140,16 @@ class Reconciler(ABC):
         )
 
     async def _stranger_gone(self, item: Object, cluster: Object) -> bool:
-        """Whether one that its Cluster does not refer to may go. Raises NotUsable where it must not."""
+        """Whether an object to which its Cluster does not refer can be deleted. Raises NotUsable if it must not."""
         return True
 
     @abstractmethod
     async def _gone(self, item: Object, work: Work) -> bool:
-        """Begin what is left to do; whether nothing is. Raises NotUsable where it must not go."""
+        """Begin the remaining steps of the deletion; returns whether none is left. Raises NotUsable if it must not be
+        deleted."""
 
     async def _machine(self, item: Object, work: Work) -> Object:
-        """The Machine whose object it is. Raises NotUsable while there is none."""
+        """The Machine that owns the object. Raises NotUsable while there is none."""
         owner = owner_of(item, MACHINE.kind)
         machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
         if machine is None:
@@ -159,12 +161,12 @@ class Reconciler(ABC):
         return lambda name: False
 
     def _steps(self, item: Object, work: Work) -> Callable[[str], bool]:
-        """Which resources, by name, its own reconciler makes."""
+        """Selects, by name, the resources that this reconciler creates."""
         return self._mine(item, work)
 
     async def _is_still(self, item: Object, cluster: Object | None) -> bool:
-        """Stop what is being made for an object that is paused, and for all of a paused Cluster. Whether nothing is
-        done any more: what `clusterctl move` copies then does not change."""
+        """Stop creations for a paused object, and for all objects of a paused Cluster. Returns whether nothing runs any
+        more: then the objects do not change while `clusterctl move` copies them."""
         engine = None if cluster is None else await self._hub.clusters.engine_of(cluster)
         if cluster is None or engine is None:
             return True
@@ -176,7 +178,7 @@ class Reconciler(ABC):
         return not engine.running(mine)
 
     async def _publish_logs(self, work: Work) -> None:
-        """Before it is told that a step failed: what it gathered of machines, if that is new."""
+        """Publish new logs that a failed step gathered from machines, before the failure is reported."""
         if not work.engine.failures(_all):
             return
         directory = Path(work.settings.install.log_directory) / work.name
@@ -216,7 +218,7 @@ def _all(name: str) -> bool:
 
 
 def doing(work: Work, mine: Callable[[str], bool]) -> str:
-    """What is being done, and what failed last, for people: failures first."""
+    """A text for people with the latest failures, and then the running steps."""
     engine = work.engine
     failed = [f"{each.name} failed ({each.times} times): {each.message}" for each in engine.failures(mine)]
     running = [f"{name}: {said}" if said else name for name, said in sorted(engine.running(mine).items())]
@@ -224,15 +226,15 @@ def doing(work: Work, mine: Callable[[str], bool]) -> str:
 
 
 def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
-    """One word for the same; `waiting` where nothing is being done. A failed step is tried again; what ends in Refused
-    does not mend by itself, as far as one can tell."""
+    """The same as a condition's reason; `waiting` if nothing runs. A failed step is repeated. A reason that ends in
+    Refused needs a change by people."""
     if failures := work.engine.failures(mine):
         return "StepFailed" if any(each.times >= _OFTEN for each in failures) else "Failing"
     return "Working" if work.engine.running(mine) else waiting
 
 
 def status_of(item: Object, kind: str, keys: Sequence[str] = ("status",)) -> tuple[str, ...]:
-    """Of an object's condition of a kind its status, or these parts; empty where there is none."""
+    """The status, or these fields, of an object's condition of a type; empty if there is none."""
     found: Sequence[Mapping[str, Any]] = (item.get("status") or {}).get("conditions") or []
     return next((tuple(str(each.get(key) or "") for key in keys) for each in found if each["type"] == kind), ())
 

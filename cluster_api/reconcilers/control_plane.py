@@ -31,24 +31,24 @@ from metal_ipi.components.install.assets import parse
 NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
 AS_DECLARED = "AsDeclared"
-"""The condition that nothing of the whole cluster is left to be done: machines, checks of nodes, gates."""
+"""The condition that all steps of the cluster are done: machines, checks of nodes, gates."""
 _FROM = "cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """What is to be done about the number of machines."""
+    """How to reach the wanted number of machines."""
 
     missing: tuple[str, ...] = ()
     """The names of the machines to be made now."""
     refused: str = ""
-    """Why the number that is wanted cannot be had."""
+    """Why the wanted number is not possible."""
 
 
 def scale(
     name: str, *, wanted: int, listed: int, machines: Mapping[str, bool], formed: bool, going: Sequence[str] = ()
 ) -> Scale:
-    """Which machines are to be made.
+    """Decide which machines to create.
 
     Args:
         name: the control plane's.
@@ -146,7 +146,8 @@ class ControlPlaneReconciler(Reconciler):
         return await self._hub.api.list(MACHINE, work.namespace, labels)
 
     async def _make(self, item: Object, work: Work, name: str, domain: str | None) -> None:
-        """A Machine, what it boots and its server: each may be there, from a run that was ended."""
+        """Create a Machine with its bootstrap and infrastructure objects; each may exist already, from a run that was
+        ended."""
         api, spec = self._hub.api, item["spec"]["machineTemplate"]["spec"]
         reference = spec["infrastructureRef"]
         if reference.get("kind") != METAL_IPI_MACHINE.template.kind:
@@ -190,13 +191,14 @@ class ControlPlaneReconciler(Reconciler):
         await self._hub.api.apply(SECRET, work.namespace, f"{work.name}-kubeconfig", body)
 
     async def _write_outputs(self, item: Object, work: Work, outputs: Mapping[str, Any]) -> None:
-        """What `up` of a stack without a hub has as its outputs, as JSON; the kubeconfig has a Secret of its own."""
+        """Write the outputs that `up` has for a stack without a hub, as JSON; the kubeconfig has a Secret of its
+        own."""
         told = {name: value for name, value in outputs.items() if name != "kubeconfig"}
         body = secret_value(work.name, item, json.dumps(told, sort_keys=True))
         await self._hub.api.apply(SECRET, work.namespace, outputs_secret(work.name), body)
 
     async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:
-        """Machines are of the release that is wanted, or not: the contract has control planes say so."""
+        """Set on each Machine whether it has the wanted release, as the contract requires of control planes."""
         for machine in machines:
             so = machine["spec"].get("version") == item["spec"]["version"]
             found = conditions.condition("UpToDate", so, "UpToDate" if so else "NotUpToDate")
@@ -236,7 +238,7 @@ def refuse(item: Object, release: str) -> None:
 
 
 def installed(asked: Mapping[str, Any]) -> str:
-    """The release that a cluster was installed with, as Cluster API writes it, whatever is asked for now. `asked` are
+    """The release with which a cluster was installed, in Cluster API's form, whatever the settings say now. `asked` are
     the inputs of its assets."""
     return f"v{json.loads(asked['stdin'])['version']}"
 

@@ -1,7 +1,7 @@
-"""How a control plane machine leaves its cluster: its server is switched off, then its etcd member is taken out.
+"""How a control plane machine leaves its cluster: its server is switched off, then its etcd member is removed.
 
-OpenShift's etcd takes no machine that comes back without its data while the member that it was is still listed
-(`provider.installation.etcd_member`), and nobody else takes it out.
+OpenShift's etcd does not accept a machine that comes back without its data while its former member is still listed
+(`provider.installation.etcd_member`), and no other component removes this member.
 """
 
 from __future__ import annotations

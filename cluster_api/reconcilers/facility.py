@@ -23,7 +23,7 @@ class FacilityReconciler(Reconciler):
     async def _reconcile(self, item: Object, work: Work) -> Said:
         assert work.servers, "a platform without servers is refused"
         refuse_domains(item, work.servers)
-        # Both Secrets: that of the settings, which nobody owns, and an install state that was made elsewhere.
+        # Own both Secrets: that of the settings, which has no owner yet, and an install state that was made elsewhere.
         await work.store.own()
         if name := str((item["spec"].get("secretsRef") or {}).get("name") or ""):
             await take_along(self._hub.api, work.namespace, name)
@@ -37,7 +37,7 @@ class FacilityReconciler(Reconciler):
             {"name": name, "controlPlane": any(work.servers[each].role == "control-plane" for each in servers)}
             for name, servers in domains.of(item).items()
         ]
-        # What was provisioned once stays so: the contract has no way back.
+        # Once provisioned, it stays provisioned: the contract does not allow a change back.
         if not waiting or work.provisioned:
             said.status["initialization"] = {"provisioned": True}
         if waiting:

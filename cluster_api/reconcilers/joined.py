@@ -20,14 +20,14 @@ from metal_ipi.provider.status import Status
 SCHEME = "metal-ipi://"
 JOINED = "Joined"
 _PATIENCE = 20.0
-"""Seconds that a BMC has to tell whether its server is on."""
+"""Seconds for a BMC to report whether its server is on."""
 
 
 async def look(work: Work, node: Node, machine: Object, plan: Plan) -> tuple[bool, str, str]:
     """Whether a machine that was installed is well, the reason and the message of its condition.
 
     Sets the Node's providerID: Cluster API finds the Node by it, and OpenShift on platforms none and baremetal without
-    machines sets none. Where the Machine knew a Node that is gone or not Ready, the message has what its BMC says.
+    machines sets none. If the Machine's Node is gone or not Ready, the message contains what the BMC reports.
     """
     formed = (await work.engine.state()).named(FORMED)
     if formed is None:

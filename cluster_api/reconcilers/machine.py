@@ -1,4 +1,4 @@
-"""MetalIpiMachine: a listed server, claimed for one machine, installed, and given back."""
+"""MetalIpiMachine: a listed server that is claimed for one machine, installed, and released."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def _addresses(node: Node, server: Server) -> list[dict[str, Any]]:
 
 
 def _before(plan: Plan, steps: Sequence[Step]) -> list[str]:
-    """The names of other steps that must be done first."""
+    """The names of other steps that must be finished first."""
     own = {step.urn for step in steps}
     needed = {urn for step in steps for urn in step.dependencies} - own
     return sorted(plan.steps[urn].name for urn in needed if urn in plan.steps and plan.steps[urn].action != "keep")

@@ -1,10 +1,10 @@
-"""What a control plane does about its own Machines that a MachineHealthCheck found not healthy: it has one at a time be
-deleted and made anew, and none without which etcd would end.
+"""Remediation of the control plane's own Machines that a MachineHealthCheck found unhealthy: one at a time is deleted
+and replaced, and none without which etcd would lose its majority.
 
 The rules are those of Cluster API's own control plane provider (sigs.k8s.io/cluster-api v1.12.2,
 controlplane/kubeadm/internal/controllers/remediation.go) with these differences: before the cluster is formed, no
-machine is made anew, because the installer tells the machines that form it of each other; there is no limit on retries;
-and which of several machines goes first does not depend on the health of its etcd member or its components.
+machine is replaced, because the installer configures the first machines with each other's addresses; there is no limit
+on retries; and the choice between several machines does not depend on the health of its etcd member or its components.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DEFERRED, _REFUSED = "RemediationDeferred", "CannotBeRemediated"
 
 
 def chosen(machines: Sequence[Object]) -> Object | None:
-    """The Machine to be made anew first: one that somebody marked, one that has no Node, the oldest."""
+    """The Machine to replace first: a marked one, then one without a Node, then the oldest."""
     ill = [each for each in machines if status_of(each, HEALTHY) == status_of(each, OWNER) == ("False",)]
 
     def order(machine: Object) -> tuple[bool, bool, str]:
@@ -39,7 +39,7 @@ def chosen(machines: Sequence[Object]) -> Object | None:
 
 
 def obstacle(machine: Object, machines: Sequence[Object], *, formed: bool) -> tuple[str, str] | None:
-    """Reason and message where a Machine is not to be made anew now, by what is known of the others."""
+    """Reason and message if a Machine must not be replaced now, because of the state of the others."""
     others = [each for each in machines if each is not machine]
     if not formed:
         return _DEFERRED, "the cluster is not formed yet"
@@ -84,8 +84,8 @@ async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed:
 
 
 async def _acknowledge(api: Api, machines: Sequence[Object]) -> None:
-    """End what the owner of a Machine was asked for, once it is healthy again: MachineHealthCheck leaves that to the
-    owner. Else the Machine would be deleted at once the next time, before any power cycle."""
+    """End the remediation request of a Machine that is healthy again, which MachineHealthCheck leaves to the owner.
+    Otherwise the Machine would be deleted at once the next time, before any power cycle."""
     for machine in machines:
         if not leaving(machine) and (status_of(machine, HEALTHY), status_of(machine, OWNER)) == (("True",), ("False",)):
             await tell(api, machine, conditions.condition(OWNER, True, "Healthy"))

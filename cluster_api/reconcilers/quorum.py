@@ -16,8 +16,8 @@ from metal_ipi.provider.installation.nodes import Cluster
 
 
 async def keep(api: Api, work: Work, node: Node) -> None:
-    """Raises NotUsable where the control plane would not have a majority of its machines without this one, and
-    ProviderError where the cluster does not tell. Hold `Engine.deciding` from here until it is begun."""
+    """Raises NotUsable if the control plane would not have a majority of its machines without this one, and
+    ProviderError if the cluster does not answer. Hold `Engine.deciding` from here until the removal has begun."""
     formed = (await work.engine.state()).named(FORMED)
     if formed is None:
         return
@@ -38,9 +38,9 @@ async def keep(api: Api, work: Work, node: Node) -> None:
 
 
 async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
-    """Which other members of the control plane cannot be counted on, and why. A node whose server was powered off says
-    Ready for 40 s more (node-monitor-grace-period of OpenShift's default worker latency profile), so what is being done
-    to servers counts, too."""
+    """Which other control plane machines do not count, and why. A node whose server was powered off still is Ready for
+    40 s (node-monitor-grace-period of OpenShift's default worker latency profile), so running operations on servers
+    count, too."""
     labels = f"{CLUSTER_LABEL}={work.name}"
     machines = await api.list(MACHINE, work.namespace, labels)
     going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}
@@ -68,12 +68,12 @@ async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[s
 
 
 def seconds_since(time: str) -> float:
-    """Seconds since a time as objects have it."""
+    """Seconds since a timestamp in the form of Kubernetes objects."""
     return (datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()
 
 
 def _has_time(remediation: Object) -> bool:
-    """Whether a machine was power-cycled, and its time to come back is not over."""
+    """Whether a machine was power-cycled, and still has time to come back."""
     last = (remediation.get("status") or {}).get("lastPowerCycle")
     spec = RemediationSpec.model_validate(remediation.get("spec") or {})
     return bool(last) and seconds_since(str(last)) <= spec.timeout_seconds

@@ -1,7 +1,7 @@
-"""MetalIpiRemediation: a MachineHealthCheck found a Machine not healthy. Its server is power-cycled, as often as is
-said, and each time it is waited for; then the Machine is handed over to its owner, which makes it anew.
+"""MetalIpiRemediation: a MachineHealthCheck found a Machine unhealthy. Its server is power-cycled as often as
+configured, each time with a wait; then the Machine is left to its owner, which replaces it.
 
-Every power cycle is written down before it is begun: a provider that is killed then begins no second one early.
+Every power cycle is recorded before it begins, so a provider that was killed does not begin the next one too early.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.resource import Context
 
 HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
-"""Conditions of Machines, by which MachineHealthCheck, external remediation and owner tell each other."""
+"""Conditions of Machines, through which MachineHealthCheck, external remediation and owner communicate."""
 
 _HEALTHY_SECONDS = 10.0
-"""MachineHealthCheck deletes a MetalIpiRemediation first, and then tells its Machine that it is healthy: what nobody
-told for so long was deleted by somebody else."""
+"""MachineHealthCheck first deletes a MetalIpiRemediation, and then sets its Machine to healthy. If that does not happen
+within this time, somebody else deleted it."""
 
 Next = Literal["wait", "power-cycle", "hand-over"]
 
 
 def decide(spec: RemediationSpec, *, begun: int, seconds: float, installed: bool) -> Next:
-    """What comes next.
+    """Decide the next step.
 
     Args:
         begun: power cycles that were begun.
@@ -50,7 +50,7 @@ def decide(spec: RemediationSpec, *, begun: int, seconds: float, installed: bool
 
 
 async def tell(api: Api, machine: Object, *said: Mapping[str, Any]) -> None:
-    """Set these conditions of a Machine; takes out the others that were set by this before."""
+    """Set these conditions of a Machine; others that this provider set before are removed."""
     if all(status_of(machine, each["type"], ("status", "reason", "message")) == _told(each) for each in said):
         return
     kinds = {each["type"] for each in said}
@@ -114,7 +114,7 @@ class RemediationReconciler(Reconciler):
         return Said().ready(False, "PowerCycled", f"its node has {seconds} s to come back")
 
     def _to_owner(self, machine: Object) -> tuple[Mapping[str, Any], ...]:
-        """The condition that the owner begins by; what the owner has said since stays."""
+        """The condition at which the owner begins; the owner's later changes of it stay."""
         if len(found := status_of(machine, OWNER, ("status", "reason", "message"))) == 3 and found[0] == "False":
             return (conditions.condition(OWNER, False, found[1], found[2]),)
         return (conditions.condition(OWNER, False, "WaitingForRemediation", "power cycles did not help"),)
@@ -134,8 +134,8 @@ class RemediationReconciler(Reconciler):
         return Said(status=status).ready(False, "PowerCycling", message)
 
     async def _refuse_unsafe(self, work: Work, node: Node, settings: Settings) -> None:
-        """Raises NotUsable where a power cycle would take a member from etcd that it cannot spare, or one from the
-        control plane that is being formed; ProviderError where nobody knows."""
+        """Raises NotUsable if etcd cannot spare this member for a power cycle, or the control plane is still being
+        formed; ProviderError if this is not known."""
         if node.role != "control-plane" or await _is_off(work, node, settings):
             return
         if (await work.engine.state()).named(FORMED) is None:
@@ -176,7 +176,7 @@ def _begin(work: Work, node: Node, server: Entry, settings: Settings) -> None:
 
 
 def _act(node: Node) -> str:
-    """How a power cycle is called among what is done for a machine."""
+    """The name of a power cycle among the actions for a machine."""
     return f"{node.hostname}-power cycle"
 
 
@@ -185,7 +185,7 @@ def _acts(node: Node) -> Callable[[str], bool]:
 
 
 async def _is_off(work: Work, node: Node, settings: Settings) -> bool:
-    """Whether a server surely runs nothing: then switching it on takes nothing from anybody."""
+    """Whether a server is certainly off: then switching it on is safe."""
     try:
         return await joined.power(work, node, settings) == "Off"
     except (TimeoutError, ProviderError):

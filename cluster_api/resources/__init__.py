@@ -13,7 +13,7 @@ from metal_ipi.cluster_api.resources.remediation import RemediationSpec, Remedia
 
 VERSION = "v1alpha1"
 MOVE_LABEL = "clusterctl.cluster.x-k8s.io/move"
-"""Has `clusterctl move` take along what no object of a cluster owns."""
+"""The label that makes `clusterctl move` move objects that no object of a cluster owns."""
 
 
 @dataclass(frozen=True, kw_only=True)

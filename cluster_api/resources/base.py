@@ -23,7 +23,7 @@ class Part(BaseModel):
 
 
 class Metadata(Part):
-    """What is written to objects that are made."""
+    """Metadata of created objects."""
 
     labels: Mapping[str, str] = Field(default={}, description="labels")
     annotations: Mapping[str, str] = Field(default={}, description="annotations")
@@ -53,22 +53,22 @@ class Endpoint(Part):
 class Condition(Part):
     """As metav1.Condition."""
 
-    type: Name = Field(description="what it is about")
-    status: Literal["True", "False", "Unknown"] = Field(description="whether it is so")
-    reason: str = Field(default="", max_length=1024, description="why, in one word")
-    message: str = Field(default="", max_length=32768, description="why, for people")
+    type: Name = Field(description="the name of the condition")
+    status: Literal["True", "False", "Unknown"] = Field(description="True, False or Unknown")
+    reason: str = Field(default="", max_length=1024, description="the reason, in one word")
+    message: str = Field(default="", max_length=32768, description="the reason, for people")
     last_transition_time: str = Field(
         default="", description="when its status changed", json_schema_extra={"format": "date-time"}
     )
-    observed_generation: int = Field(default=0, ge=0, description="the generation of the object that was looked at")
+    observed_generation: int = Field(default=0, ge=0, description="the generation of the object to which this belongs")
 
 
 class WithConditions(Part):
-    """What every status has."""
+    """The fields that every status has."""
 
     conditions: tuple[Condition, ...] = Field(
         default=(),
         max_length=32,
-        description="what is so",
+        description="the conditions",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )

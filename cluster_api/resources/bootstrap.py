@@ -8,19 +8,19 @@ from metal_ipi.cluster_api.resources.base import Part, WithConditions
 
 
 class ConfigSpec(Part):
-    """What a machine is told: where its configuration is. There is nothing to choose."""
+    """The configuration that a machine boots with. It has no fields to set."""
 
 
 class DataSecretCreated(Part):
-    """What Cluster API waits for."""
+    """The progress for which Cluster API waits."""
 
-    data_secret_created: bool = Field(default=False, description="whether the Secret is there")
+    data_secret_created: bool = Field(default=False, description="whether the Secret exists")
 
 
 class ConfigStatus(WithConditions):
-    """What there is."""
+    """The observed state."""
 
-    initialization: DataSecretCreated | None = Field(default=None, description="how far it came")
+    initialization: DataSecretCreated | None = Field(default=None, description="the progress")
     data_secret_name: str | None = Field(
         default=None, min_length=1, max_length=253, description="the Secret with the machine's Ignition, key value"
     )

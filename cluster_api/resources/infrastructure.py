@@ -22,7 +22,7 @@ class Domain(Part):
 
 
 class ClusterSpec(Part):
-    """A facility and the cluster that it is to be."""
+    """A facility, and the settings of its cluster."""
 
     control_plane_endpoint: Endpoint | None = Field(
         default=None, description="where the API is served; not set: the provider sets api.<clusterName>.<baseDomain>"
@@ -40,22 +40,22 @@ class ClusterSpec(Part):
 
 
 class DomainStatus(Part):
-    """A failure domain, as Cluster API reads it."""
+    """A failure domain in the form of Cluster API."""
 
     name: DomainName = Field(description="its name")
-    control_plane: bool = Field(default=False, description="whether control plane servers are in it")
+    control_plane: bool = Field(default=False, description="whether it has control plane servers")
 
 
 class Provisioned(Part):
-    """What Cluster API waits for."""
+    """The progress for which Cluster API waits."""
 
-    provisioned: bool = Field(default=False, description="whether it is there")
+    provisioned: bool = Field(default=False, description="whether the first provisioning is complete")
 
 
 class ClusterStatus(WithConditions):
-    """What there is."""
+    """The observed state."""
 
-    initialization: Provisioned | None = Field(default=None, description="how far the first provisioning came")
+    initialization: Provisioned | None = Field(default=None, description="the progress of the first provisioning")
     failure_domains: tuple[DomainStatus, ...] = Field(
         default=(),
         max_length=100,
@@ -75,25 +75,23 @@ class MachineSpec(Part):
         description="metal-ipi://<host name>, set by the provider",
     )
     server: Name | None = Field(
-        default=None, description="a listed server, e.g. worker-0; not set: the provider takes a free one of the role"
+        default=None, description="a listed server, e.g. worker-0; not set: the provider chooses a free one of the role"
     )
     pool: Literal["control-plane", "worker"] | None = Field(
-        default=None, description="the role that the server is listed for; not set: as the Machine's labels say"
+        default=None, description="the role of the server; not set: the role in the Machine's labels"
     )
 
 
 class Address(Part):
     """An address of a machine."""
 
-    type: Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"] = Field(
-        description="what it is"
-    )
+    type: Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"] = Field(description="its type")
     address: Name = Field(description="the address")
 
 
 class MachineStatus(WithConditions):
-    """What there is."""
+    """The observed state."""
 
-    initialization: Provisioned | None = Field(default=None, description="how far the first provisioning came")
+    initialization: Provisioned | None = Field(default=None, description="the progress of the first provisioning")
     failure_domain: DomainName | None = Field(default=None, description="the failure domain of its server")
-    addresses: tuple[Address, ...] = Field(default=(), description="where it is reached")
+    addresses: tuple[Address, ...] = Field(default=(), description="the addresses of the machine")
