@@ -28,7 +28,7 @@ Report = Callable[[str], None]
 SERVICES = ("dns", "boot", "metal-api")
 RACK_SERVICES = ("dns", "boot", "bmc")
 DISCONNECTED_SERVICES = ("witness", "mirror")
-"""What a lab that is disconnected has besides."""
+"""Further services of a disconnected lab."""
 _LOG_TAIL = 20
 
 
@@ -53,7 +53,8 @@ class Wanted:
 
 
 def unshare_command() -> list[str]:
-    """What makes the namespaces. As another user than root they hang below a user namespace in which we are root."""
+    """The command that makes the namespaces. For users other than root they are in a user namespace in which the user
+    is root."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     return ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
@@ -69,7 +70,7 @@ def sandbox_refusal() -> str | None:
 
 
 def status(layout: Layout) -> dict[str, Any]:
-    """What the supervisor last said, `{"state": "stopped"}` if there is none."""
+    """The supervisor's last status, `{"state": "stopped"}` if there is none."""
     if holder(layout.lock) is None:
         return {"state": "stopped", "services": {}}
     try:
@@ -173,7 +174,7 @@ def _refuse_other_machines(wanted: Wanted, known: Facts | None) -> None:
     if known is None:
         return
     rack = len(known.rack.servers) if known.rack else 0
-    # A server that nobody names any more stays where it is, so that it can be switched off.
+    # A server that is no longer named keeps its place, so that it can be switched off.
     fits = rack >= wanted.rack if wanted.rack else not rack
     if known.machines != wanted.machines:
         raise _other(wanted, f"{known.machines} machines", f"{wanted.machines} machines")
@@ -326,7 +327,7 @@ def _await(layout: Layout, process: subprocess.Popen[bytes] | None, report: Repo
 
 
 def _faults(layout: Layout, seen: dict[str, Any]) -> list[str]:
-    """What is wrong, service by service, with the end of its log."""
+    """The problems of each service, with the end of its log."""
     return [
         f"{name} {service['state']}: {service['detail']}; its log, {layout.log(name)}, ends with\n{tail(layout, name)}"
         for name, service in seen["services"].items()

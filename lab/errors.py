@@ -28,7 +28,7 @@ class ServiceFailed(LabError):
 
 
 class SetupFailed(LabError):
-    """A package or a build that the lab needs is not to be had."""
+    """A package or a build that the lab needs is not available."""
 
 
 class ImageError(SetupFailed):

@@ -68,7 +68,7 @@ class Artifacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Boot:
-    """What there is to boot."""
+    """The files to boot."""
 
     stream_url: str
 
@@ -86,7 +86,7 @@ class Bgp:
     """After which a machine that says nothing is lost."""
     keepalive_seconds: int
     elastic: str
-    """Where elastic addresses are reserved from, in CIDR notation."""
+    """The range of elastic addresses, in CIDR notation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class Facts:
     openshift: str = ""
     """The program lab-openshift: what of OpenShift the lab stands in for, on machines and as its operators."""
     bgp: Bgp | None = None
-    """None where no router is installed: elastic addresses can be reserved, and are routed to nobody."""
+    """None if no router is installed: elastic addresses can be reserved, but are not routed."""
     kubernetes: Programs | None = None
     """None where there is no kube-apiserver or no etcd: machines have small API servers of the lab's own."""
     rack: Rack | None = None
@@ -209,7 +209,7 @@ def _release_image(openshift: OpenShift) -> str:
 
 
 def _new(layout: Layout, machines: str, rack: int, *, disconnected: bool) -> Facts:
-    """What is made once: identities and secrets."""
+    """The data that are made once: identities and secrets."""
     import base64
     import secrets
     import uuid
@@ -260,7 +260,7 @@ def _new(layout: Layout, machines: str, rack: int, *, disconnected: bool) -> Fac
 
 
 def _bgp() -> Bgp | None:
-    """What kind of router this system can have."""
+    """The kind of router that this system supports."""
     from lab.network import bird
 
     if bird.program() is None:

@@ -19,7 +19,7 @@ class Layout:
         self.status = state / "status.json"
         """What the supervisor last said about its services, JSON."""
         self.facts = state / "facts.json"
-        """What a user of the lab needs to know, JSON with secrets, mode 0600."""
+        """The facts for users of the lab, JSON with secrets, mode 0600."""
         self.ca = state / "ca.pem"
         """The certificate, PEM, of the authority that stands for those that every system trusts."""
         self.facility_ca = state / "facility-ca.pem"
@@ -35,7 +35,7 @@ class Layout:
         self.boot = state / "boot"
         """The tree that the boot file server serves."""
         self.kubernetes = state / "kubernetes"
-        """What the clusters' API servers keep, one directory per cluster."""
+        """The data of the clusters' API servers, one directory per cluster."""
         self.rack = state / "bmc"
         """What the BMCs of a rack keep, and the socket through which the lab's command line reaches them."""
         self.api_ready = state / "metal_api.ready"
@@ -43,7 +43,7 @@ class Layout:
         self.hub = state / "hub"
         """The hub's files, where there is one (see lab.hub.layout)."""
         self.mirror = state / "mirror"
-        """What the site's registry of images keeps, in a lab that is disconnected."""
+        """The data of the site's registry of images, in a disconnected lab."""
         self.witness = state / "witness.json"
         """Which names were looked up, and what was sent to addresses outside, in a lab that is disconnected: JSON."""
         self.api_servers = state / "kubernetes.json"
@@ -53,7 +53,8 @@ class Layout:
         self.tmp = state / "tmp"
         """TMPDIR of the lab's services, so that no temporary file of theirs is anywhere else."""
         self.removed = state.with_name(f".{state.name}.removed")
-        """What the state directory is called while it is being removed: an interrupted removal is not a state."""
+        """The name of the state directory while it is being removed, so that an interrupted removal is not used as a
+        state."""
 
     @classmethod
     def of(cls, state: str | os.PathLike[str]) -> Layout:

@@ -44,7 +44,8 @@ def watched_namespaces(layout: Layout) -> Generator[dict[str, str], None, None]:
 
 
 def held(layout: Layout) -> list[str]:
-    """What the API and the DNS of the running lab still hold: devices, keys, records. Unable to tell counts too."""
+    """What remains in the API and the DNS of the running lab: devices, keys, records. An error while asking counts,
+    too."""
     command = [sys.executable, "-m", "lab", "run", "--state", str(layout.state), "--"]
     root = str(Path(__file__).resolve().parents[1])
     answer = subprocess.run(
@@ -64,7 +65,7 @@ def held(layout: Layout) -> list[str]:
 
 
 def find(layout: Layout, spaces: dict[str, str] | None = None, settle: float = _SETTLE) -> list[str]:
-    """What is left of a lab that was stopped, nothing if all is well. `spaces` are namespaces to look for."""
+    """What remains of a lab that was stopped; empty if nothing does. `spaces` are namespaces to look for."""
     deadline = time.monotonic() + settle
     while True:
         left = [*_processes(layout.state, spaces or {}), *_mounts(layout, spaces or {})]

@@ -19,7 +19,7 @@ from lab.machines.base import BackendError, RackBackend
 from lab.network import link, plan, stream
 
 _WRITE_SECONDS = 0.15
-"""Of each step of a simulated installation."""
+"""Seconds for each step of a simulated installation."""
 
 
 def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
@@ -46,7 +46,7 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
 
 
 async def _write_slowly(_machine_id: str, _step: str) -> None:
-    """A disk is not written at once: power may be lost meanwhile."""
+    """Writing a disk takes time, so power can be lost meanwhile."""
     await asyncio.sleep(_WRITE_SECONDS)
 
 

@@ -21,7 +21,7 @@ STORAGE = "scsi"
 
 
 def load(driver: SystemsDriver, spec: MachineSpec, name: str, directory: Path) -> Any:
-    """The WSGI application of a BMC; `directory` keeps what sushy-tools keeps."""
+    """The WSGI application of a BMC; `directory` is for sushy-tools' files."""
     found = importlib.util.find_spec(_MODULE)
     assert found is not None and found.origin is not None
     # Flask finds templates by the module's name.

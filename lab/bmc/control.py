@@ -54,7 +54,7 @@ def ask(layout: Layout, request: dict[str, Any]) -> Any:
 
 
 class Control:
-    """The other side, in the service's event loop."""
+    """The server side of the socket, in the service's event loop."""
 
     def __init__(self, rack: Rack, directory: Path) -> None:
         self._rack = rack
@@ -84,7 +84,7 @@ class Control:
         writer.close()
 
     async def do(self, request: dict[str, Any]) -> Any:
-        """One request; raises Refused and BackendError."""
+        """Carry out one request; raises Refused and BackendError."""
         from lab.bmc.server import Override
 
         kind = request.get("do")

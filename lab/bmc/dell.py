@@ -1,6 +1,7 @@
 """The Dell extension of iDRACs that Ironic's driver idrac uses: boot from the virtual drive (sushy/oem/dell).
 
-Redfish's own override means the drive in the server there, says that driver (ironic/drivers/modules/drac/boot.py).
+According to that driver, Redfish's own override selects the physical drive of the server there
+(ironic/drivers/modules/drac/boot.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _BOOT = re.compile(
 
 
 class Dell:
-    """The routes, where the BMC is one."""
+    """The routes of a BMC that is an iDRAC."""
 
     def __init__(self, manager: str, server: Server, do: Callable[[Callable[[], Any]], Any]) -> None:
         """`manager` is the path of the Manager."""
@@ -32,7 +33,7 @@ class Dell:
         self._server, self._do = server, do
 
     def answer(self, request: Request, path: str) -> Response | None:
-        """The answer; None: it is none of these paths."""
+        """The answer; None for other paths."""
         if not self._server.settings.dell or request.method != "POST" or path != self._target:
             return None
         wanted: Json = request.get_json(silent=True) or {}

@@ -17,7 +17,7 @@ def to_json(document: Json) -> Response:
 
 
 def listing(kind: str, paths: Iterable[str]) -> Json:
-    """A collection of what is at these paths, without its own path."""
+    """A collection of the resources at these paths, without its own path."""
     members = [{"@odata.id": path} for path in paths]
     about = {"@odata.type": f"#{kind}Collection.{kind}Collection", "Name": f"{kind} Collection"}
     return {**about, "Members": members, "Members@odata.count": len(members)}

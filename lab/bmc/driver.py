@@ -22,13 +22,13 @@ _T = TypeVar("_T")
 
 
 class Loop:
-    """The way from request threads into the event loop."""
+    """Runs coroutines of request threads in the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def call(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Have it done there, and wait."""
+        """Run it in the event loop, and wait for the result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
 
 
@@ -42,7 +42,7 @@ class SystemsDriver(AbstractSystemsDriver):
 
     @property
     def driver(self) -> str:
-        """For people."""
+        """The driver's name."""
         return "<lab>"
 
     @property
@@ -51,13 +51,13 @@ class SystemsDriver(AbstractSystemsDriver):
         return [self._spec.id]
 
     def uuid(self, identity: str) -> str:
-        """The UUID of what is asked for, if it is this one."""
+        """The UUID of the requested system, if it is this one."""
         if identity != self._spec.id:
             raise error.NotFound(f"System {identity} was not found")
         return identity
 
     def name(self, identity: str) -> str:
-        """What its owner calls it."""
+        """Its name in the rack."""
         self.uuid(identity)
         return self._server.identity.name
 
@@ -75,7 +75,7 @@ class SystemsDriver(AbstractSystemsDriver):
         return self._server.settings.override.target
 
     def set_boot_device(self, identity: str, boot_source: str) -> None:
-        """An override without saying how long: sushy-tools' own are for ever."""
+        """Set a permanent override, as sushy-tools does."""
         self._change(lambda: self._server.set_override(Override(enabled="Continuous", target=boot_source)))
 
     def get_boot_mode(self, identity: str) -> str:
@@ -83,7 +83,7 @@ class SystemsDriver(AbstractSystemsDriver):
         return self._server.settings.mode
 
     def set_boot_mode(self, identity: str, boot_mode: str) -> None:
-        """From the next start on."""
+        """Takes effect at the next start."""
         self._change(lambda: self._server.set_mode(boot_mode))
 
     def get_secure_boot(self, identity: str) -> bool:
@@ -96,7 +96,7 @@ class SystemsDriver(AbstractSystemsDriver):
         self._change(lambda: self._server.set_secure_boot(secure))
 
     def get_total_memory(self, identity: str) -> float:
-        """What the BMC tells, in GiB."""
+        """The memory that the BMC reports, in GiB."""
         return self._server.settings.told.memory_gib or 0
 
     def get_total_cpus(self, identity: str) -> int:
@@ -104,7 +104,7 @@ class SystemsDriver(AbstractSystemsDriver):
         return 1
 
     def get_processors(self, identity: str) -> list[dict[str, Any]]:
-        """One socket with all that the BMC tells, as the system's ProcessorSummary has it."""
+        """One socket with all reported CPUs, as in the system's ProcessorSummary."""
         cpus = self._server.settings.told.cpus
         cpu = {"model": "QEMU Virtual CPU", "vendor": "Lab", "cores": str(cpus // 2 or 1), "threads": str(cpus)}
         return [{"id": "CPU0", "socket": "CPU 0", **cpu}]
@@ -118,11 +118,11 @@ class SystemsDriver(AbstractSystemsDriver):
         return self._server.settings.bios
 
     def set_bios(self, identity: str, attributes: dict[str, str]) -> None:
-        """From the next start on."""
+        """Takes effect at the next start."""
         self._change(lambda: self._server.set_bios(attributes))
 
     def reset_bios(self, identity: str) -> None:
-        """As they left the factory, from the next start on."""
+        """Restore the factory settings; takes effect at the next start."""
         self._change(lambda: self._server.set_bios(BIOS))
 
     def get_nics(self, identity: str) -> list[dict[str, str]]:
@@ -140,20 +140,20 @@ class SystemsDriver(AbstractSystemsDriver):
         return {"scsi": {"Id": "scsi", "Name": "scsi", "DeviceList": devices}} if devices else {}
 
     def get_boot_image(self, identity: str, device: str) -> tuple[str | None, bool, bool]:
-        """What is in the virtual drive."""
+        """The image in the virtual drive."""
         image = self._server.settings.medium if device == "Cd" else ""
         return image or None, True, bool(image)
 
     def set_boot_image(
         self, identity: str, device: str, boot_image: str | None = None, write_protected: bool = True
     ) -> None:
-        """Put it in, or take it out."""
+        """Insert an image, or remove it."""
         if device != "Cd":
             raise error.NotSupportedError(f"there is no virtual {device}, only a Cd")
         self._change(lambda: self._server.set_medium(boot_image or ""))
 
     def get_http_boot_uri(self, identity: str) -> str:
-        """Of a UefiHttp boot."""
+        """The URL of a UefiHttp boot."""
         return self._server.settings.override.uri
 
     def _change(self, change: Callable[[], None]) -> None:

@@ -40,7 +40,7 @@ _NEEDS = {"slow": "seconds", "certificate": "which", "clock": "days", "stale_pow
 
 
 class Refused(Exception):
-    """A request that the lab does not take; the text says why."""
+    """A request that the lab refuses; the text says why."""
 
 
 @dataclass(kw_only=True)
@@ -49,7 +49,7 @@ class Fault:
 
     kind: str
     count: int | None = None
-    """Requests that it will strike yet; None: all."""
+    """The number of requests that it still affects; None: all."""
     seconds: float | None = None
     which: str = ""
     days: float = 0.0
@@ -58,7 +58,7 @@ class Fault:
 
 
 def parse(wanted: dict[str, Any]) -> Fault:
-    """A fault from a control request; refuses what would never strike."""
+    """A fault from a control request; refuses one that would never have an effect."""
     kind = wanted.get("kind")
     if kind not in FAULTS:
         raise Refused(f"kind: {kind!r} is not one of {', '.join(FAULTS)}")
@@ -77,13 +77,13 @@ def parse(wanted: dict[str, Any]) -> Fault:
 
 
 def show(fault: Fault) -> dict[str, Any]:
-    """A fault as JSON, without what is not set."""
+    """A fault as JSON, without fields that are not set."""
     told = {each.name: getattr(fault, each.name) for each in fields(fault) if each.name != "since"}
     return {key: value for key, value in told.items() if value not in (None, "", 0.0) or key == "hits"}
 
 
 class Faults:
-    """What is wrong with one BMC now."""
+    """The current faults of one BMC."""
 
     def __init__(self) -> None:
         self.active: list[Fault] = []
@@ -93,7 +93,7 @@ class Faults:
         return next((fault for fault in self.active if fault.kind == kind), None)
 
     def strike(self, kind: str) -> Fault | None:
-        """The same, counted; it goes with its last strike, or with its time."""
+        """The same, and counted; the fault ends after its last request, or when its time is over."""
         fault = self.find(kind)
         if fault is None:
             return None

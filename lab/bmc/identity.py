@@ -34,7 +34,7 @@ class Server:
     serial: str
     mac: str
     address: str
-    """What its first network interface gets by DHCP."""
+    """The address that its first network interface gets by DHCP."""
     bmc: Bmc
 
     @property
@@ -52,7 +52,7 @@ class Guest:
     bridge: str
     mac: str
     address: str
-    """What it gets by DHCP."""
+    """The address that it gets by DHCP."""
 
 
 def guest(uri: str) -> Guest:
@@ -84,5 +84,5 @@ def make(count: int, ca_path: str) -> list[Server]:
 
 
 def bmc_address(number: int) -> str:
-    """Where the BMC of a rack's `number`-th server is."""
+    """The address of the BMC of a rack's `number`-th server."""
     return str(ipaddress.ip_network(plan.BMCS)[1 + number])

@@ -1,8 +1,8 @@
 """Additions to sushy-tools' Redfish resources: further resources, and further properties of existing ones.
 
 Names are those of DMTF's schemas (DSP8010): Memory, TrustedModules, NetworkAdapter, NetworkDeviceFunction, Port,
-PowerSupply, Drive. Serial numbers, MAC addresses, order and kind of disks are those of the machine in the server's
-place. Sizes are as of the server that it stands for (`lab.bmc.told`).
+PowerSupply, Drive. Serial numbers, MAC addresses, order and kind of disks are those of the emulated machine. Sizes are
+those of a real server (`lab.bmc.told`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TPM = {"2.0": "TPM2_0", "1.2": "TPM1_2", "off": "TPM2_0"}
 
 
 class Inventory:
-    """That of one server; what it tells is of the moment."""
+    """The inventory of one server at the current moment."""
 
     def __init__(self, server: Server, spec: MachineSpec) -> None:
         self._server = server

@@ -1,9 +1,9 @@
 """IPMI over LAN of all BMCs of a rack, as virtualbmc does it: pyghmi's server side.
 
-A process of its own, started by the service, for pyghmi keeps its sockets and threads in global variables. It reaches
-the servers through the control socket.
+It is a process of its own, started by the service, because pyghmi has its sockets and threads in global variables. It
+reaches the servers through the control socket.
 
-virtualbmc itself takes libvirt's Python bindings, which have to be compiled, and knows no machines but libvirt's.
+virtualbmc itself needs libvirt's Python bindings, which have to be compiled, and supports libvirt machines only.
 """
 
 # pyright: reportIncompatibleMethodOverride=false
@@ -73,7 +73,7 @@ class Bmc(bmc.Bmc):
         return uuid.UUID(self._server.uuid)
 
     def get_boot_device(self) -> str:
-        """What is to be booted next."""
+        """The next boot device."""
         target = self._ask(do="servers")[self._server.name]["override"] or "None"
         return next((device for device, known in _TARGETS.items() if known == target), "default")
 

@@ -49,7 +49,7 @@ def second_mac(mac: str) -> str:
 
 
 def guest_spec(guest: Guest) -> MachineSpec:
-    """What DHCP must know of a virtual machine of the stack's own; its hardware is not ours."""
+    """The data for DHCP about a virtual machine that a stack makes; the lab does not emulate its hardware."""
     return MachineSpec(
         id="guest",
         hostname="guest",
@@ -66,7 +66,7 @@ def _addresses(address: str) -> tuple[Address, ...]:
 
 
 def _ipv6(address: str) -> Address:
-    """That of a server by its IPv4 address: the same place in the other range."""
+    """The IPv6 address of a server: the same position in its range as that of the IPv4 address."""
     place = int(ipaddress.ip_address(address)) - int(ipaddress.ip_network(plan.SERVERS)[0])
     prefix = ipaddress.ip_network(plan.INFRASTRUCTURE_IPV6).prefixlen
     own = str(ipaddress.ip_network(plan.SERVERS_IPV6)[place])
@@ -109,7 +109,7 @@ class Bmc:
         await self.server.close()
 
     def _context(self) -> ssl.SSLContext | None:
-        """The certificate of this moment."""
+        """The current certificate."""
         if self._redfish is None or self._redfish.away:
             return None
         fault = self.server.faults.strike("certificate")
@@ -127,7 +127,7 @@ class Rack:
         self.bmcs = {each.name: Bmc(each, backend, directory / each.name, tls) for each in identities}
 
     async def open(self, listening: Callable[[Bmc], Awaitable[None]]) -> None:
-        """Open the back end, give servers their power back, and have BMCs listen."""
+        """Open the back end, restore the servers' power, and start the BMCs."""
         await self._backend.open()
         await asyncio.gather(*(bmc.server.resume() for bmc in self.bmcs.values()))
         for bmc in self.bmcs.values():

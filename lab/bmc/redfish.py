@@ -34,7 +34,7 @@ from lab.bmc.work import BMC
 from lab.machines.base import MachineSpec
 
 RESTART_SECONDS = 3.0
-"""How long a BMC that restarts is not there."""
+"""Seconds for which a BMC that restarts does not answer."""
 _OPEN = {"", "/redfish", "/redfish/v1"}
 
 _log = logging.getLogger(__name__)
@@ -75,12 +75,12 @@ class Redfish:
 
     @property
     def away(self) -> bool:
-        """Whether the BMC is not there: it restarts, or has no power, or a fault wants it so."""
+        """Whether the BMC does not answer: it restarts, has no power, or has such a fault."""
         server = self._server
         return server.lost_power or server.faults.find("away") is not None or time.monotonic() < self._away_until
 
     def restart(self) -> None:
-        """Be away for a while; sessions end. The server does not notice."""
+        """Stop answering for a while, and end sessions. The server is not affected."""
         self.sessions.tokens.clear()
         self._away_until = time.monotonic() + RESTART_SECONDS
 
@@ -195,7 +195,8 @@ class Redfish:
         }
 
     def _etag(self) -> str:
-        """Of what can be written, so that a change of the power state does not make a writer start again."""
+        """The entity tag of the writable fields, so that a change of the power state does not invalidate a writer's
+        tag."""
         text = json.dumps(self._boot(), sort_keys=True)
         return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:16]}"'
 

@@ -1,7 +1,7 @@
 """One server behind its BMC: its power, what it boots next, and its firmware's settings. It survives a restart.
 
-What the back end asks at a reset (`order`) and what Redfish says are one state, so a one-time boot is used up exactly
-when the machine's firmware would have used it up.
+The boot order that the back end reads at a reset (`order`) and the values in Redfish are one state, so a one-time boot
+is used up exactly when the machine's firmware would use it.
 """
 
 from __future__ import annotations
@@ -45,36 +45,37 @@ class Override:
     enabled: str = "Disabled"
     target: str = "None"
     uri: str = ""
-    """Of a UefiHttp boot; empty: the one that DHCP names."""
+    """The URL of a UefiHttp boot; empty: the one that DHCP names."""
     virtual: bool = False
-    """Whether a boot from Cd was asked for by Dell's own call; an iDRAC means the drive in the server otherwise."""
+    """Whether a boot from Cd was requested by Dell's own call; otherwise an iDRAC boots the physical drive of the
+    server."""
 
 
 @dataclass(kw_only=True)
 class Settings:
-    """What is kept on disk."""
+    """The data that are stored on disk."""
 
     powered: bool = False
-    """Whether it is to have power: what it is given again when it comes back after a power loss."""
+    """Whether it should have power; this is restored after a power loss."""
     mode: str = "Legacy"
     override: Override = field(default_factory=Override)
     medium: str = ""
     """The file of the image in the virtual drive."""
     secure_boot: bool = False
-    """Whether it holds from the next start on."""
+    """Whether Secure Boot is on from the next start on."""
     secure_boot_now: bool = False
-    """Whether it holds since the last start."""
+    """Whether Secure Boot has been on since the last start."""
     told: Told = field(default_factory=Told)
     bios: dict[str, str] = field(default_factory=lambda: dict(BIOS))
     """The firmware's own settings, since the last start."""
     bios_next: dict[str, str] = field(default_factory=dict[str, str])
-    """What they become at the next start."""
+    """The settings after the next start."""
     work: Work = field(default_factory=Work)
     dell: bool = False
     """Whether the BMC is an iDRAC; see lab.bmc.dell."""
     reset_at: float = 0.0
     boots: list[str] = field(default_factory=list[str])
-    """What was to be booted at each reset, first device first; the last few."""
+    """The boot order at each of the last resets, first device first."""
 
 
 class Server:
@@ -85,7 +86,7 @@ class Server:
         self.identity = identity
         self.faults = Faults()
         self.lost_power = False
-        """Mains are gone, for server and BMC."""
+        """Server and BMC have no mains power."""
         self._spec = spec
         self._backend = backend
         self._path = path
@@ -94,7 +95,7 @@ class Server:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def resume(self) -> None:
-        """After the back end was opened: have what had power go on."""
+        """Restore the power state, after the back end was opened."""
         if not self.settings.powered:
             return
         backend = self._backend
@@ -177,7 +178,7 @@ class Server:
         self._save()
 
     def set_told(self, **changes: Any) -> None:
-        """What the BMC tells of the server, by the fields of `Told`; raises Refused."""
+        """Set what the BMC reports of the server, by the fields of `Told`; raises Refused."""
         self.settings.told = self.settings.told.changed(**changes)
         self._save()
 
@@ -190,13 +191,13 @@ class Server:
         self._save()
 
     def change(self, what: Literal["create", "delete"], volume: Volume) -> Job | None:
-        """Has a volume made or deleted; see `Work`."""
+        """Create or delete a volume; see `Work`."""
         job = self.settings.work.change(what, volume)
         self._save()
         return job
 
     def update(self, component: str, version: str, problem: str) -> Job:
-        """Takes new firmware; see `Work`."""
+        """Install new firmware; see `Work`."""
         job = self.settings.work.update(component, version, problem)
         self._save()
         return job
@@ -219,7 +220,7 @@ class Server:
         self._save()
 
     def order(self, _machine_id: str) -> tuple[BootDevice, ...]:
-        """What to boot at the reset that happens now. A one-time override is used up by it.
+        """The boot order for the current reset. It uses up a one-time override.
 
         A virtual drive with CoreOS's live ISO boots that. Any other medium boots the network: iPXE is on it.
         """
@@ -248,7 +249,7 @@ class Server:
         return "OSBootStarted" if tested else "PrimaryProcessorInitializationStarted"
 
     async def close(self) -> None:
-        """Stop what goes on in the background."""
+        """Stop background tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -12,7 +12,7 @@ COLLECTION = f"{ROOT}/Sessions"
 
 
 class Sessions:
-    """Who is logged in, until the BMC restarts."""
+    """The sessions until the BMC restarts."""
 
     def __init__(self, username: str, password: str) -> None:
         self._username = username
@@ -29,7 +29,7 @@ class Sessions:
         return session, token
 
     def admits(self, request: Request) -> bool:
-        """Whether a request shows a token of a session, or name and password."""
+        """Whether a request has a token of a session, or name and password."""
         token = request.headers.get("X-Auth-Token")
         if token is not None:
             return any(hmac.compare_digest(token, known) for known in self.tokens.values())

@@ -17,18 +17,18 @@ from lab.machines.base import MachineSpec
 
 _APPLY = "@Redfish.OperationApplyTime"
 _LEAST = {"RAID0": 1, "RAID1": 2}
-"""RAIDType, and how many drives it takes."""
+"""The least number of drives by RAIDType."""
 
 
 class Storage:
-    """The controller's routes. What a change takes is done in the event loop."""
+    """The controller's routes. Changes are carried out in the event loop."""
 
     def __init__(self, path: str, server: Server, spec: MachineSpec, do: Callable[[Callable[[], Any]], Any]) -> None:
         """`path` is that of the Storage resource."""
         self._path, self._server, self._spec, self._do = path, server, spec, do
 
     def answer(self, request: Request, path: str) -> Response | None:
-        """The answer; None: it is none of these paths."""
+        """The answer; None for other paths."""
         root = f"{self._path}/Volumes"
         if path != root and not path.startswith(f"{root}/"):
             return None
@@ -53,7 +53,7 @@ class Storage:
             controller["SupportedRAIDTypes"] = list(_LEAST)
 
     def amend_drive(self, document: Json) -> None:
-        """A drive: which volumes it is in."""
+        """A drive, with the volumes that use it."""
         volumes = [each for each in self._server.settings.work.volumes if document["Id"] in each.drives]
         document["Links"] = {"Volumes": [{"@odata.id": f"{self._path}/Volumes/{each.id}"} for each in volumes]}
 

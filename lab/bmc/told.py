@@ -21,7 +21,7 @@ class Told:
     """It survives a restart."""
 
     memory_gib: float | None = MEMORY_GIB
-    """None: it does not tell."""
+    """None: the BMC does not report it."""
     cpus: int = CPUS
     """Threads."""
     disk_gib: float | None = None
@@ -31,11 +31,11 @@ class Told:
     link: bool = True
     """Whether the first network card has a link."""
     health: dict[str, str] = field(default_factory=dict[str, str])
-    """By part (PARTS); where there are several of a kind, that of the first one. All others are well."""
+    """Health by part (PARTS); for several parts of a kind, that of the first one. All others are OK."""
     uuid: str = ""
-    """In place of its own."""
+    """The UUID to report instead of its own."""
     serial: str = ""
-    """The same."""
+    """The serial number to report instead of its own."""
 
     def disk_bytes(self, spec: MachineSpec, number: int) -> int:
         """The size of one of the disks."""
@@ -44,7 +44,7 @@ class Told:
         return (spec.disks[number].size_mib << 20) * DISKS
 
     def changed(self, **changes: Any) -> Told:
-        """The same with other values; raises Refused."""
+        """A copy with other values; raises Refused."""
         if changes.get("tpm", "none") not in TPMS:
             raise Refused(f"tpm {changes['tpm']!r} is not one of {', '.join(TPMS)}")
         for part, health in changes.get("health", {}).items():

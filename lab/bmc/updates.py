@@ -24,7 +24,7 @@ _SECONDS = 10.0
 
 
 def firmware(component: str, version: str) -> bytes:
-    """A firmware file that BMCs of the lab take."""
+    """A firmware file that BMCs of the lab accept."""
     return json.dumps({"kind": _KIND, "component": component, "version": version}).encode()
 
 
@@ -58,7 +58,7 @@ class Updates:
         self._server, self._do, self._restart = server, do, restart
 
     def answer(self, request: Request, path: str) -> Response | None:
-        """The answer; None: it is none of these paths."""
+        """The answer; None for other paths."""
         if path == _ACTION and request.method == "POST":
             return self._update(request)
         if request.method != "GET":

@@ -40,12 +40,12 @@ class _Handler(WSGIRequestHandler):
 
 
 class Https(ThreadedWSGIServer):
-    """Handshakes are done in the connection's thread: a client that never ends its own keeps nobody else waiting."""
+    """TLS handshakes run in the connection's thread, so a client that never completes its own does not block others."""
 
     daemon_threads = True
 
     def __init__(self, address: str, port: int, application: Any, context: Callable[[], ssl.SSLContext | None]) -> None:
-        """`context` is asked at each connection; None: the BMC is not there."""
+        """`context` is called for each connection; None: the BMC does not answer."""
         self._context = context
         super().__init__(address, port, application, handler=_Handler)
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
@@ -76,7 +76,7 @@ class Https(ThreadedWSGIServer):
             secured.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections that were cut, by us or by a client, are nobody's error."""
+        """Connections that were cut, by the lab or by a client, are not errors."""
         import sys
 
         if not isinstance(sys.exc_info()[1], (OSError, ValueError)):

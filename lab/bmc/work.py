@@ -14,9 +14,9 @@ from lab.machines.base import Disk
 
 BIOS, BMC = "BIOS", "BMC"
 VERSIONS = {BIOS: "lab-1.0", BMC: "1.0"}
-"""What firmware a server leaves the factory with."""
+"""The firmware versions of a new server."""
 SECONDS = 1.0
-"""How long a job takes that waits for nothing."""
+"""Seconds that a job without a restart takes."""
 
 State = Literal["Starting", "Pending", "Completed", "Exception"]
 """Of DSP2046's TaskState: at work, waits for a restart of the server, done, failed."""
@@ -48,7 +48,7 @@ class Job:
     """When it came into this state, seconds since the epoch."""
     volume: Volume | None = None
     component: str = ""
-    """Which firmware is updated: a key of VERSIONS."""
+    """The firmware that is updated: a key of VERSIONS."""
     version: str = ""
     message: str = ""
     """Why it failed."""
@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(kw_only=True)
 class Work:
-    """What is kept of it."""
+    """The jobs and volumes of a BMC, stored on disk."""
 
     volumes: list[Volume] = field(default_factory=list[Volume])
     versions: dict[str, str] = field(default_factory=lambda: dict(VERSIONS))

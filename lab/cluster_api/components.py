@@ -42,7 +42,7 @@ IMAGES = (CONTROLLER, CERT_MANAGER)
 
 
 def write(folder: Path, report: Report, given: Path | None, image: Recipe) -> None:
-    """Make the folder; what was there is made anew. Raises SetupFailed or ProgramMissing.
+    """Make the folder again, from the start. Raises SetupFailed or ProgramMissing.
 
     `given` is a folder with more providers (see lab.cluster_api.providers), which `image` serves.
     """
@@ -65,7 +65,7 @@ def write(folder: Path, report: Report, given: Path | None, image: Recipe) -> No
 
 
 def configuration(folder: Path) -> Object:
-    """What clusterctl is told of the folder."""
+    """clusterctl's configuration for the folder."""
     version = cert_manager.version()
     core = folder / "cluster-api" / cluster_api.version() / "core-components.yaml"
     return {
@@ -79,7 +79,7 @@ def configuration(folder: Path) -> Object:
 
 
 def _built(folder: Path, report: Report) -> str:
-    """What kustomize makes of a folder."""
+    """The output of kustomize for a folder."""
     command = [str(cluster_api.KUSTOMIZE.ensure(report)), "build", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:

@@ -27,17 +27,17 @@ Report = Callable[[str], None]
 
 _READY_SECONDS = 180
 _TRIED = "/api/v1/namespaces/cert-manager-test"
-"""Where clusterctl tries out cert-manager, and which it deletes without waiting for that (clusterctl 1.12.2,
+"""The namespace in which clusterctl tests cert-manager; clusterctl deletes it without waiting (clusterctl 1.12.2,
 cluster/cert_manager.go, waitForAPIReady)."""
 
 
 def folder(layout: Layout) -> Path:
-    """Where clusterctl of a lab installs from; its configuration is `clusterctl.yaml` there."""
+    """The folder from which a lab's clusterctl installs; its configuration is `clusterctl.yaml` there."""
     return layout.hub / "cluster-api"
 
 
 def install(layout: Layout, report: Report, given: Path | None = None) -> int:
-    """Have the hub be a management cluster of Cluster API; returns the exit status. Repeating it changes nothing.
+    """Make the hub a management cluster of Cluster API; returns the exit status. Repeating it changes nothing.
 
     `given` is a folder with more providers (see lab.cluster_api.providers); those that are there get what it has now.
     Raises ProgramMissing, SetupFailed, or NotRunning where there is no hub.
@@ -91,10 +91,10 @@ def _inventory(client: httpx.Client) -> dict[str, str]:
 
 
 def _init(layout: Layout, client: httpx.Client, chosen: Sequence[str]) -> None:
-    """Have clusterctl install providers, and wait until they work. Raises ServiceFailed.
+    """Run clusterctl to install providers, and wait until they work. Raises ServiceFailed.
 
-    One that begins while the namespace of the one before is being deleted takes it for there, and waits ten minutes to
-    make something in it.
+    If a run begins while the namespace of the previous run is being deleted, clusterctl assumes that it exists, and
+    tries for ten minutes to create something in it.
     """
     end = time.monotonic() + _READY_SECONDS
     while client.get(_TRIED).is_success:
@@ -116,7 +116,7 @@ def _renew(layout: Layout, hub: HubLayout, client: httpx.Client, provider: provi
 
 
 def _told(layout: Layout, *arguments: str) -> str:
-    """What clusterctl prints. Raises ServiceFailed."""
+    """Run clusterctl; returns its output. Raises ServiceFailed."""
     done = clusterctl(layout, *arguments)
     if done.returncode != 0:
         raise ServiceFailed(f"clusterctl {arguments[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")

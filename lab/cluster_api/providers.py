@@ -46,7 +46,7 @@ class Given:
     name: str
     """The last part of the image's name in their components."""
     module: str
-    """What Python starts."""
+    """The Python module to start."""
     requirements: str
     """A file with all packages of the Python package index that it needs, each pinned; relative to the folder."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 MOUNTS = Path("/proc/self/mountinfo")
 _KINDS = ("cgroup", "cgroup2")
 _INHERITED = ("cpuset.cpus", "cpuset.mems")
-"""What a new cgroup of version 1 has to be given before a process can be in it."""
+"""The files of a new cgroup of version 1 that must be set before a process can be added."""
 _SETTLE_SECONDS = 5.0
 
 
@@ -21,7 +21,7 @@ def name(state: Path) -> str:
 
 
 def hierarchies(mounts: Path = MOUNTS) -> list[Path]:
-    """Where the hierarchies are mounted."""
+    """The mount points of the hierarchies."""
     found: list[Path] = []
     for line in mounts.read_text().splitlines():
         place, _, source = line.partition(" - ")
@@ -65,7 +65,7 @@ def processes(path: str) -> set[int]:
 
 
 def left(path: str) -> list[str]:
-    """Where the cgroup still is."""
+    """The hierarchies that still have the cgroup."""
     return [f"cgroup {own}" for own in _places(path)]
 
 

@@ -1,4 +1,4 @@
-"""What the hub's programs are told. Pure functions: nothing is read or written here."""
+"""Configuration of the hub's programs. Pure functions: nothing is read or written here."""
 
 from __future__ import annotations
 

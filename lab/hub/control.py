@@ -83,7 +83,7 @@ def down(layout: Layout, report: Report) -> list[str]:
 
 
 def _facts(hub: HubLayout) -> dict[str, Any]:
-    """What whoever uses the hub is told."""
+    """The facts for users of the hub."""
     return {
         "address": plan.HUB,
         "kubeconfig": hub.kubeconfig("admin").read_text(),
@@ -99,7 +99,7 @@ def _supervisor(layout: Layout) -> Supervisor:
 
 
 def _state(layout: Layout) -> str | None:
-    """What the supervisor says of the hub; None: there is none."""
+    """The supervisor's status of the hub; None: there is no hub."""
     service = status(layout)["services"].get(SERVICE)
     return None if service is None else service["state"]
 
@@ -115,7 +115,7 @@ def _withdraw(layout: Layout, hub: HubLayout, supervisor: Supervisor) -> None:
 
 
 def _tell(supervisor: Supervisor) -> None:
-    """Have the supervisor look again which services are wanted."""
+    """Make the supervisor read again which services are wanted."""
     supervisor.send(signal.SIGUSR1)
 
 

@@ -29,7 +29,7 @@ LANGUAGE = ("LANG", "C.UTF-8")
 
 
 def basis(accounts: dict[str, int], *, volumes: tuple[str, ...] = (), **texts: str) -> Files:
-    """What every root file system has, and the accounts of this one; volumes are mounted on empty directories."""
+    """The layer that every image has, with the accounts of this image; volumes are mounted on empty directories."""
     known = {"root": 0, **accounts, "nobody": 65534}
     shell = "/bin/sh"
     return Files(
@@ -52,7 +52,7 @@ PAUSE = Recipe(
     layers=(DebianFiles((_BUSYBOX,), ("usr/bin/busybox",)),),
     entrypoint=("/usr/bin/busybox", "sleep", "infinity"),
 )
-"""What keeps a pod's network namespace. It has a shell, too, and serves for pods that try the hub."""
+"""The image that holds a pod's network namespace. It has a shell, too, and is used for pods that test the hub."""
 
 PYTHON = Debian((*_SMALL, "ca-certificates", "curl", "openssl", "python3"))
 
@@ -149,13 +149,13 @@ LOCAL_PATH = Recipe(
     entrypoint=("local-path-provisioner",),
     environment=(("PATH", PATH),),
 )
-"""What makes the hub's volumes. It has a shell: the pods that make and remove directories run it."""
+"""The image that makes the hub's volumes. It has a shell, because pods that make and remove directories run it."""
 
 KUBE_VIP = Recipe(
     name="kube-vip",
     layers=(Program(path="usr/bin/kube-vip", ensure=kube_vip.KUBE_VIP.ensure, pins=kube_vip.PINS),),
     entrypoint=("/usr/bin/kube-vip",),
 )
-"""What announces the hub's Services of type LoadBalancer."""
+"""The image that announces the hub's Services of type LoadBalancer."""
 
 ALL = (PAUSE, COREDNS, LOCAL_PATH, KUBE_VIP, TOOLS, IRONIC, MARIADB, HTTPD, DNSMASQ)

@@ -39,7 +39,7 @@ _POLL_SECONDS = 0.1
 _CABLE_SECONDS = 10.0
 _DNS_SECONDS = 0.5
 _PODS_SECONDS = 5.0
-"""For the programs in pods to end."""
+"""Seconds for the programs in pods to end."""
 
 
 def say(message: str) -> None:

@@ -1,4 +1,4 @@
-"""What the hub's API is given before anybody uses it: DNS for Services, storage, a load balancer. Pure functions.
+"""The objects that every hub has: DNS for Services, storage, a load balancer. Pure functions.
 
 They are laid out as others do it: DNS as kubeadm does, storage and load balancer as in their own manifests. The one
 CoreDNS does not wait before it ends: no other one is there to take over.
@@ -65,7 +65,7 @@ _COREFILE = f"""\
 
 
 def path(document: Object) -> str:
-    """Where the API has an object."""
+    """The path of an object in the API."""
     metadata = document["metadata"]
     return f"{_PATHS[document['kind']].format(metadata.get('namespace'))}/{metadata['name']}"
 

@@ -1,4 +1,4 @@
-"""What the hub is made of, all of it or nothing."""
+"""The programs of the hub, either complete or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Programs:
 
     @classmethod
     def load(cls, path: Path) -> Programs:
-        """What `save` wrote."""
+        """Read what `save` wrote."""
         return TypeAdapter(cls).validate_json(path.read_bytes())
 
     def save(self, path: Path) -> None:
@@ -57,7 +57,7 @@ def refusal() -> str | None:
 
 
 def find() -> Programs | str:
-    """All of it, or the reason why there is none."""
+    """All programs, or the reason why they are not complete."""
     if reason := refusal():
         return reason
     store = etcd_program.cached()
@@ -71,7 +71,7 @@ def find() -> Programs | str:
 
 
 def ensure(report: Callable[[str], None]) -> Programs:
-    """All of it but for Debian's; downloaded or built if need be. Raises SetupFailed or ProgramMissing."""
+    """All programs except Debian's; downloaded or built if necessary. Raises SetupFailed or ProgramMissing."""
     store = etcd_program.ensure(report)
     return Programs(
         version=build.pinned(), etcd=store, kubernetes={name: build.ensure(report, name) for name in KUBERNETES}

@@ -21,7 +21,7 @@ from lab.node_image import efi, packages
 from lab.node_image.packages import run
 
 _SOURCES = tuple(Path(str(module.__file__)) for module in (layers, oci, packages, efi))
-"""Whoever changes how layers are made makes them anew."""
+"""If one of these files changes, the layers are made again."""
 _UNUSED_SECONDS = 30 * 86400.0
 
 
@@ -30,7 +30,7 @@ class Recipe:
     """An image: its layers, and what it starts."""
 
     name: str
-    """Of the repository in the registry."""
+    """The name of the repository in the registry."""
     layers: tuple[Kind, ...]
     """The lowest first. Images whose first layers are equal share these."""
     entrypoint: tuple[str, ...]
@@ -38,7 +38,7 @@ class Recipe:
     user: int = 0
     """Its id; the id of its group is the same."""
     directory: str = "/"
-    """Where it starts."""
+    """The working directory."""
     stop_signal: str = "SIGTERM"
 
     @property
@@ -49,7 +49,7 @@ class Recipe:
 
     @property
     def reference(self) -> str:
-        """What pods call it."""
+        """The reference by which pods use it."""
         return f"{plan.REGISTRY}/{self.name}:{self.key}"
 
     def cached(self) -> Image | None:

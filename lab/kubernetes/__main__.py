@@ -46,7 +46,7 @@ class Service:
         self._sessions: set[asyncio.Task[None]] = set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One machine, from its first word to its last."""
+        """Serve the connection of one machine."""
         task = asyncio.current_task()
         assert task is not None
         self._sessions.add(task)

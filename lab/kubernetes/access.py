@@ -80,7 +80,7 @@ def kubeconfig(url: str, authority: str, certificate: str, key: str, *, name: st
 
 
 def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object:
-    """One request; raises LabError with what the API says about a refusal."""
+    """Send one request; raises LabError with the API's message if it is refused."""
     response = client.request(method, path, **options)
     document: Object = response.json()
     if response.is_error:
@@ -89,7 +89,7 @@ def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object
 
 
 def apply(client: httpx.Client, path: str, document: Mapping[str, Any]) -> None:
-    """Have an object be what is said here; repeating it changes nothing."""
+    """Create or change an object; repeating it changes nothing."""
     send(
         client,
         "PATCH",

@@ -79,7 +79,7 @@ class Member:
 
     @property
     def address(self) -> str:
-        """Where it is served."""
+        """The address at which it is served."""
         return f"{self.server.place.address}:{self.server.place.port}"
 
     @property
@@ -136,7 +136,7 @@ class Cluster:
 
     @property
     def local_kubeconfig(self) -> str:
-        """What a control plane machine of a cluster with operators asks its own API server with."""
+        """The kubeconfig with which a control plane machine of a cluster with operators accesses its own API server."""
         assert self._installed is not None, "asked of clusters that have nodes"
         return local_kubeconfig(self._installed)
 
@@ -191,7 +191,7 @@ class Cluster:
             await self._end()
 
     def _begin(self) -> None:
-        """Have ready what the first member needs."""
+        """Prepare what the first member needs."""
         if self._count == 0:
             for stale in self._directory.glob("server-*"):
                 shutil.rmtree(stale)
@@ -255,7 +255,7 @@ class Cluster:
 
 
 def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -> None:
-    """What every cluster of the lab has; one of the real installer brings OpenShift's own by itself."""
+    """Create the objects that every cluster of the lab has; a cluster of the real installer has OpenShift's own."""
     own = [directory for name, directory in definitions.items() if not (installed and name == crds.OPENSHIFT.name)]
     with access.client() as client:
         namespaces.make(client, namespaces.METALLB)
@@ -270,7 +270,7 @@ def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -
 
 
 def operated(hello: Hello) -> Operated:
-    """What the lab knows of a cluster of the real installer."""
+    """The data about a cluster of the real installer."""
     assert hello.operated is not None, "only such are kept"
     return hello.operated
 
@@ -290,7 +290,7 @@ def _keep(path: Path, hello: Hello, before: Hello | None) -> Hello:
 
 
 def tend(access: Access, manifest: Path | None) -> bool:
-    """One round; whether MetalLB is there now. It comes with the first pool: a cluster that has none is spared it."""
+    """One round of the loop; returns whether MetalLB runs. MetalLB starts with the first address pool."""
     try:
         with access.client() as client:
             namespaces.finish(client)
@@ -299,7 +299,7 @@ def tend(access: Access, manifest: Path | None) -> bool:
             for path, document in metallb.objects(manifest):
                 apply(client, path, document)
     except (httpx.HTTPError, LabError, OSError) as error:
-        # The API server may be on its way out, or somebody changed what was just read: look again.
+        # The API server may be ending, or the object was changed since it was read: try again.
         _LOG.warning("what the lab does for a cluster: %s", error)
         return False
     return True

@@ -25,12 +25,12 @@ class Definitions:
     """The definitions of a Go module; fetched once per user."""
 
     name: str
-    """Of the directory in the user's cache."""
+    """The name of the directory in the user's cache."""
     module: str
     version: str
     sum: str
     folder: str
-    """Where in the module they are."""
+    """The folder in the module."""
     files: tuple[str, ...]
     """Patterns of their names."""
 
@@ -58,7 +58,7 @@ class Definitions:
         return cache_directory() / self.name / f"{self.version}-{digest}"
 
     def _download(self) -> Path:
-        """Where the module's files are."""
+        """The directory of the module's files."""
         with tempfile.TemporaryDirectory() as empty:  # outside of any module: no go.mod has a say
             told = download(f"{self.module}@{self.version}", Path(empty))
         if told.get("Sum") != self.sum:

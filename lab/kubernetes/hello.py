@@ -37,7 +37,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Operated:
-    """What the lab has to know to be a cluster's operators."""
+    """The data that the lab needs to act as a cluster's operators."""
 
     signers: Mapping[str, Pair]
     """Who signs the certificates of its API servers: `lb`, `localhost`, `service-network`."""
@@ -61,7 +61,7 @@ class Hello:
     service_account: str
     """The private key of service accounts, PEM: the secret that makes a machine one of its cluster's."""
     controller: Pair
-    """As whom the lab may ask."""
+    """The client certificate with which the lab accesses the API."""
     certificate: Pair
     """The API server's."""
     named: tuple[Pair, ...] = ()
@@ -100,7 +100,7 @@ class Hello:
 
     @property
     def cluster(self) -> str:
-        """What tells the cluster from others. Only its own machines can say it."""
+        """The identity of the cluster, which only its own machines know."""
         if "PRIVATE KEY" not in self.service_account:
             raise LabError("serviceAccount is not a private key")
         return hashlib.sha256(self.service_account.encode()).hexdigest()[:16]

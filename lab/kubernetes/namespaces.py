@@ -21,7 +21,7 @@ _FINALIZER = "kubernetes"
 
 
 def make(client: httpx.Client, name: str) -> None:
-    """Have a namespace be there; repeating it changes nothing."""
+    """Create a namespace; repeating it changes nothing."""
     document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     apply(client, f"/api/v1/namespaces/{name}", document)
 

@@ -51,7 +51,7 @@ def of_node(hello: NodeHello, operated: Operated) -> bool:
 
 
 def proves(hello: NodeHello, challenge: bytes, proof: bytes) -> None:
-    """See that whoever shows a certificate has its key. Raises LabError."""
+    """Check that the sender of a certificate has its key. Raises LabError."""
     key = x509.load_der_x509_certificate(hello.certificate).public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise LabError(f"the key of {hello.name} is of an unknown kind")
@@ -104,7 +104,7 @@ def _issue(signer: Pair, subject: str, names: Sequence[str]) -> Pair:
 
 
 def tell(path: Path, hello: Hello, authority: Path, servers: Sequence[str]) -> None:
-    """Write down what `lab-openshift operators` goes by: `servers` are the addresses of those that run."""
+    """Write the file that `lab-openshift operators` reads: `servers` are the addresses of running API servers."""
     assert hello.operated is not None, "only such clusters are operated from outside"
     told: dict[str, Any] = {
         "servers": list(servers),

@@ -68,7 +68,7 @@ class Process:
 
 
 def free_port(address: str) -> int:
-    """A port of an address of ours that nobody listens on at the moment."""
+    """A free port of one of the lab's addresses."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         return probe.getsockname()[1]

@@ -16,7 +16,7 @@ from lab.olm import Olm
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """Where everything is; in the lab's facts, too."""
+    """The paths of the programs; also in the lab's facts."""
 
     version: str
     """Kubernetes' own, e.g. `1.33.1`."""
@@ -25,13 +25,14 @@ class Programs:
     definitions: dict[str, Path]
     """Directories of resource definitions that every cluster has, by what they are of."""
     metallb: Path | None = None
-    """The directory of MetalLB's manifest; None where nothing can run it: nobody announces addresses of services."""
+    """The directory of MetalLB's manifest; None if MetalLB cannot run, so that addresses of Services are not
+    announced."""
     olm: Olm | None = None
     """The Operator Lifecycle Manager; None where it is not asked for."""
 
 
 def find() -> Programs | str:
-    """All of it, or the reason why there is none."""
+    """All programs, or the reason why they are not complete."""
     store, apiserver = etcd_program.cached(), build.cached()
     definitions = {each.name: each.cached() for each in crds.ALL}
     present = {name: directory for name, directory in definitions.items() if directory is not None}
@@ -50,7 +51,7 @@ def find() -> Programs | str:
 
 
 def ensure(report: Callable[[str], None]) -> Programs:
-    """All of it, downloaded or built if need be. Raises SetupFailed or ProgramMissing."""
+    """All programs, downloaded or built if necessary. Raises SetupFailed or ProgramMissing."""
     store = etcd_program.ensure(report)
     apiserver = build.ensure(report)
     return Programs(

@@ -31,11 +31,11 @@ _APIS = (
     *("coordination.k8s.io/v1", "discovery.k8s.io/v1", "events.k8s.io/v1", "networking.k8s.io/v1", "node.k8s.io/v1"),
     *("policy/v1", "rbac.authorization.k8s.io/v1", "scheduling.k8s.io/v1", "storage.k8s.io/v1"),
 )
-"""What is served: each costs time at the start."""
+"""The APIs that are served; each takes time at the start."""
 
 
 class Place:
-    """Where an API server lives, and who may talk to it."""
+    """Addresses, directories and certificates of an API server."""
 
     def __init__(self, directory: Path, address: str, port: int, named: int = 0) -> None:
         """`named`: how many certificates it has besides, which are shown to who asks for their names.
@@ -65,7 +65,7 @@ class ApiServer:
         self.process = Process("kube-apiserver", command, place.directory / "kube-apiserver.log")
 
     def access(self, certificate: Path, key: Path) -> Access:
-        """The lab's way in, for whoever holds a certificate of a client CA (PEM files)."""
+        """Access for the lab, with a certificate of a client CA (PEM files)."""
         return Access(url=self.place.url, ca=self._etcd.ca, certificate=certificate, key=key, name=NAME)
 
     def wait_ready(self, seconds: float = READY_SECONDS, *, joining: bool = False) -> None:

@@ -15,7 +15,7 @@ _PRIMARY_SECTOR, _ROOT_RECORD = 16, 156
 
 @dataclass(frozen=True, kw_only=True)
 class Booted:
-    """What the boot loader starts."""
+    """The kernel, initramfs and arguments that the boot loader starts."""
 
     kernel: bytes
     arguments: tuple[str, ...]

@@ -27,7 +27,7 @@ _LONG_DATE = b"2026010100000000\0"
 
 
 class DiscError(ValueError):
-    """What cannot stand on a disc."""
+    """A file that is not possible on a disc."""
 
 
 @dataclass(kw_only=True)
@@ -41,7 +41,7 @@ class _Folder:
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     sector: int = 0
     number: int = 0
-    """In the path table."""
+    """Its number in the path table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ def _directory(folder: _Folder, places: Mapping[str, int]) -> bytes:
 
 
 def _size(folder: _Folder) -> int:
-    """Of its records, in whole sectors; where they are does not change it."""
+    """The size of its records, in whole sectors; it does not depend on their position."""
     records = [_record("\0", 0, 0, 0), _record("\1", 0, 0, 0)]
     records += [_record(name, 0, 0, 0) for name in folder.folders]
     records += [_record(f"{name};1", 0, 0, 0) for name in folder.files]

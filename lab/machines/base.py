@@ -10,7 +10,8 @@ from typing import Literal, Protocol, runtime_checkable
 BootDevice = Literal["network", "disk", "cd"]
 Power = Literal["on", "off"]
 BootOrder = Callable[[str], tuple[BootDevice, ...]]
-"""What a machine's firmware tries, in order, at the boot that begins now. Asked at every reset, by the machine's id."""
+"""Returns the boot devices that a machine's firmware tries, in order. It is called at every reset, with the machine's
+id."""
 
 
 def network_only(_machine_id: str) -> tuple[BootDevice, ...]:
@@ -23,7 +24,8 @@ class BackendError(Exception):
 
 
 async def run(*command: str, stdin: str = "", called: str = "") -> str:
-    """What a program prints; raises BackendError with its complaints, and with what it is `called` there."""
+    """Run a program; returns its output. Raises BackendError with its error output; `called` is its name in the
+    message."""
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -58,7 +60,7 @@ class Disk:
 
 @dataclass(frozen=True, kw_only=True)
 class MachineSpec:
-    """What a back end must know to boot a machine; everything else the machine asks for itself over the network."""
+    """What a back end needs to boot a machine; the machine gets everything else over the network."""
 
     id: str
     hostname: str
@@ -68,7 +70,7 @@ class MachineSpec:
     memory_mib: int
     cpus: int
     ipv6: Address | None = None
-    """What it has of IPv6 where its system listens to router advertisements, or is told it."""
+    """Its IPv6 address, if its system uses router advertisements or has it in its configuration."""
     disks: tuple[Disk, ...] = ()
     firmware: Literal["bios", "uefi"] = "bios"
     architecture: str = "x86_64"
@@ -78,7 +80,7 @@ class MachineSpec:
     medium: str = ""
     """The file of the disc in its drive; it is there while `cd` is among what is booted."""
     further_macs: tuple[str, ...] = ()
-    """Of further network cards, which are in the same network; the firmware boots from the first."""
+    """MAC addresses of further network cards, which are in the same network; the firmware boots from the first card."""
     boot_url: str = ""
     """What DHCP tells it to boot; empty: the metadata service's script for this machine, as on Metal."""
 
@@ -89,7 +91,7 @@ def cards(spec: MachineSpec) -> dict[str, str]:
 
 
 class MachineBackend(Protocol):
-    """What the API asks of a back end. All calls are safe to repeat."""
+    """The interface of a back end for the API. All calls can be repeated safely."""
 
     async def open(self) -> None:
         """Start what is needed (hypervisor, DHCP, SSH); raises BackendError."""

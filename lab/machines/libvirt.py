@@ -48,7 +48,7 @@ class LibvirtBackend:
         self._guests = guests
         self._specs: dict[str, MachineSpec] = {}
         self._orders: dict[str, BootOrder] = {}
-        """Of the machines whose resets are ours, as long as they have power."""
+        """The boot orders of machines whose resets the lab handles, as long as they have power."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._watch: asyncio.Task[None] | None = None
         self._watching = asyncio.Lock()

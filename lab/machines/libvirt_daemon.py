@@ -20,7 +20,7 @@ from lab.machines.base import BackendError, run
 
 URI = "qemu+tcp://127.0.0.1/system"
 MACHINES = "/mnt"
-"""Where the machines' directory is inside the namespace."""
+"""The path of the machines' directory inside the namespace."""
 
 _ENTER = """
 set -e
@@ -101,7 +101,7 @@ class LibvirtDaemon:
         return await run(*self._command(*arguments), stdin=stdin, called=f"virsh {arguments[0]}")
 
     async def watch(self) -> asyncio.StreamReader:
-        """What guests do to their own power: one line per event, until libvirtd ends.
+        """Report power events of guests, one line per event, until libvirtd ends.
 
         virsh says `ready` once it is connected; what machines started after that do is not missed.
         """

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from lab.machines.base import BootDevice, MachineSpec
 
 ARCHITECTURE = "x86_64"
-"""What all of them are."""
+"""The architecture of all libvirt machines."""
 TB_CACHE_MIB = 64
 """QEMU's cache of translated code, per machine; more does not make booting faster."""
 OVMF = ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd")

@@ -33,12 +33,12 @@ _IN_USE: tuple[tuple[type[Record], str], ...] = (
     (HardwareReservation, "hardware reservations. Please move the reservations first."),
     (SpotMarketRequest, "spot market requests. Please delete the requests first."),
 )
-"""What a project cannot be deleted with. All of these are indexed by `project_id`, as those below."""
+"""Records that prevent the deletion of a project. All of these are indexed by `project_id`, as those below."""
 _GO_ALONG: tuple[type[Record], ...] = (SshKey, BgpConfig, Event)
 
 
 def begin(account: Account) -> None:
-    """What is there from the start, at the first start."""
+    """Create the initial records, at the first start."""
     if not account.table(Organization):
         organization = account.make(Organization, id=account.identity.organization_id, name="Lab")
         account.make(Project, id=account.identity.project_id, organization_id=organization.id, name="lab")
@@ -127,7 +127,7 @@ def _projects(call: Call, found: Iterable[Project]) -> Listing:
 
 @operation("POST /projects", status=201)
 def create_project(call: Call) -> Json:
-    """In the organization that is named, or the user's default."""
+    """Create a project in the given organization, or in the user's default one."""
     wanted = _NewProject.of(call.body)
     organization = wanted.organization_id or call.account.identity.organization_id
     return _created(call, call.account.table(Organization).find(organization), wanted)

@@ -23,7 +23,7 @@ PUBLIC_RANGES = ("198.51.100.0/24", "198.18.0.0/16")
 """Documentation and benchmarking ranges (RFC 5737, RFC 2544): the second is used when the first is full."""
 PRIVATE_RANGES = ("203.0.113.0/24", "198.19.0.0/16")
 PREFIX = 31
-"""Of a device's networks, unless it is ordered with larger ones."""
+"""The prefix length of a device's networks, unless it is ordered with larger ones."""
 
 
 @saved("reservations", indexed=("project_id",))
@@ -33,7 +33,7 @@ class Reservation(Record):
 
     project_id: str
     network: str
-    """In CIDR notation."""
+    """The network in CIDR notation."""
     metro: str
     facility: str | None
     """Only of a block that was asked for in a facility."""

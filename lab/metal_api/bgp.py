@@ -57,7 +57,7 @@ def request_config(account: Account, project_id: str, document: Json) -> None:
 
 
 def neighbors(account: Account, device: Device) -> list[Json]:
-    """What a device must know to speak BGP, one entry per session; the metadata service tells the same."""
+    """The BGP neighbours of a device, one entry per session; the metadata service has the same data."""
     sessions, config = sessions_of(account, device), config_of(account, device.project_id)
     return [_neighbor(account, device, config, entry) for entry in sessions if config]
 

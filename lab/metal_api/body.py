@@ -45,7 +45,7 @@ class Input(BaseModel):
             raise Unprocessable(*dict.fromkeys(map(_told, error.errors()))) from None
 
     def given(self, *names: str) -> Json:
-        """Those of some fields that were given."""
+        """The given values of some fields."""
         return {name: getattr(self, name) for name in names if name in self.model_fields_set}
 
 

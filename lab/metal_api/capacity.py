@@ -1,7 +1,7 @@
 """How many servers of a plan a facility still has to give.
 
-Nothing is counted until the lab is told to (`/lab/capacity`): a facility has as many as anybody wants of what its metro
-offers. Once it is told a number, orders take from it, and give back when their devices are gone.
+By default capacity is unlimited: a facility has any number of servers of the plans that its metro offers. Once a number
+is set (`/lab/capacity`), orders reduce it, and deleted devices are added to it again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from lab.metal_api.state import Account
 @saved("stock")
 @dataclass(kw_only=True)
 class Stock(Record):
-    """What the lab was told of one plan in one facility; `id` is `<facility>/<plan>`."""
+    """The capacity of one plan in one facility; `id` is `<facility>/<plan>`."""
 
     servers: int | None = None
-    """All there are, given away or not; None: as many as anybody wants."""
+    """The number of servers, whether in use or free; None: unlimited."""
 
 
 def free(account: Account, facility: Facility, plan: Plan) -> float:
@@ -100,7 +100,7 @@ class _Told(ControlInput):
 
 @operation("PUT /lab/capacity")
 def tell(call: Call) -> Json:
-    """Set what there is of a plan in each facility of a metro."""
+    """Set the capacity of a plan in each facility of a metro."""
     told = _Told.of(call.body)
     stocks = [
         call.account.make(Stock, id=f"{place.code}/{told.plan.slug}", servers=told.servers)

@@ -85,13 +85,13 @@ class Plan:
 
     @property
     def architecture(self) -> str:
-        """As kernels call it."""
+        """The kernel's name of the architecture."""
         return "aarch64" if self.arch == "arm64" else "x86_64"
 
     metros: tuple[str, ...] = ()
-    """Where there is any; everywhere if empty."""
+    """The metros that offer it; all metros if empty."""
     prices: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
-    """By metro, where it differs from `price`."""
+    """Prices by metro, if they differ from `price`."""
 
     @property
     def id(self) -> str:
@@ -215,7 +215,7 @@ def facilities_of(metro: str) -> list[Facility]:
 
 
 def _entry(entries: Mapping[str, Entry], what: str) -> PlainValidator:
-    """Takes a code or an id; gives the entry."""
+    """The entry of a code or an id."""
 
     def find(value: object) -> Entry:
         found = named(entries, value)
@@ -248,7 +248,7 @@ class Place(Input):
 
     @property
     def codes(self) -> tuple[str, str | None]:
-        """Of the metro, and of the facility if it is one."""
+        """The codes of the metro, and of the facility if it is one."""
         if self.facility:
             return self.facility.metro, self.facility.code
         assert self.metro is not None

@@ -66,12 +66,12 @@ class Device(Record):
 
     @property
     def own_addresses(self) -> list[str]:
-        """By which the metadata service knows it."""
+        """The addresses by which the metadata service recognizes it."""
         return [entry.address for entry in self.addresses]
 
     @property
     def own_pairs(self) -> list[str]:
-        """What nobody else's network can have a part of."""
+        """Networks that no other network may overlap."""
         return [pair for entry in self.addresses for pair in pairs(entry)]
 
     @property
@@ -86,17 +86,17 @@ class Device(Record):
 
     @property
     def stock(self) -> str | None:
-        """What it takes one of: see `capacity`. Reserved hardware is nobody else's anyway."""
+        """The stock that it reduces: see `capacity`. Reserved hardware does not count."""
         return None if self.hardware_reservation_id else f"{self.facility}/{self.plan}"
 
     @property
     def metro(self) -> str:
-        """Where its facility is."""
+        """The metro of its facility."""
         return FACILITIES[self.facility].metro
 
     @property
     def hardware(self) -> Plan:
-        """What kind of server it is."""
+        """The plan's hardware."""
         return PLANS[self.plan]
 
     @property
@@ -138,7 +138,7 @@ def devices_of(account: Account, project_id: str) -> list[Device]:
 
 
 def device_at(account: Account, address: str) -> Device | None:
-    """Who has this address, public or private."""
+    """The device that has this address, public or private."""
     return next(iter(account.table(Device).where("own_addresses", address)), None)
 
 

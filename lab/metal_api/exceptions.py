@@ -29,9 +29,10 @@ class ApiError(Exception):
 
 
 def told(error: Exception) -> list[str]:
-    """What to write down on something that is carried out later than it was asked for, where nobody can be answered.
+    """The error text for a record whose operation is carried out after the request was answered.
 
-    A fault of ours is told there too, and with its whole story in the lab's log: it is not the next caller's.
+    An error in the lab itself is recorded there too, with its traceback in the lab's log, so that it does not fail
+    another request.
     """
     if isinstance(error, ApiError):
         return list(error.messages)

@@ -23,7 +23,7 @@ from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
 PRIVATE_RANGE = "10.64.0.0/10"
-"""Where the private blocks come from; nothing of it is routed anywhere."""
+"""The range of private blocks; it is not routed."""
 SECONDS = 0.5
 """How long it takes to delete one."""
 

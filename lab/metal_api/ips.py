@@ -116,7 +116,7 @@ def _network(network: ipaddress.IPv4Network) -> Json:
 
 
 def _found(account: Account, identity: str) -> tuple[Device | Reservation, Json]:
-    """What has an address or block of this id, and what that looks like; NotFound if nothing has."""
+    """The record that has an address or block of this id, and its document; NotFound if there is none."""
     for device in account.table(Device).where("address_ids", identity):
         return device, own_document(device, device.address_ids.index(identity))
     for device in account.table(Device).where("block_ids", identity):

@@ -58,7 +58,7 @@ class Call:
 
     @property
     def project_id(self) -> str:
-        """Of the project that the path is below, or NotFound."""
+        """The id of the project in the path, or NotFound."""
         return self.find(Project).id
 
     def find(self, kind: type[R]) -> R:
@@ -143,7 +143,7 @@ def shows(
 
 
 def resolved(account: Account, href: str) -> Json | None:
-    """What is behind a link; None where nobody shows it, or it is gone."""
+    """The document behind a link; None if it cannot be shown, or does not exist any more."""
     collection, _, identity = href.removeprefix(f"{BASE}/").rpartition("/")
     show = _DOCUMENTS.get(collection)
     try:

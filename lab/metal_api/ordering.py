@@ -64,7 +64,7 @@ def _userdata(text: str) -> str:
 
 
 class _Change(Input):
-    """What can be set at any time."""
+    """The fields that can be changed at any time."""
 
     description: str | None = None
     userdata: Annotated[str, AfterValidator(_userdata)] = ""
@@ -115,12 +115,12 @@ class _Order(_Change):
 
     @property
     def facilities(self) -> Sequence[Facility]:
-        """Where it may stand, the best first."""
+        """The possible facilities, the preferred one first."""
         return self.facility or facilities_of(self.metro.code if self.metro else "")
 
     @property
     def where(self) -> str:
-        """The same as an error calls it."""
+        """The same for an error message."""
         if self.metro:
             return f"metro {self.metro.code}"
         return f"facility {', '.join(each.code for each in self.facility or ())}"
@@ -213,7 +213,8 @@ def _place(account: Account, project_id: str, wanted: _Order, terms: str) -> dic
 
 
 def _prefixes(wanted: _Order) -> dict[bool, int]:
-    """Of the public and of the private network of a device. What the lab's machines cannot have is refused."""
+    """The prefix lengths of the public and of the private network of a device. Values that the lab's machines do not
+    support are refused."""
     if any(wish.address_family != 4 or wish.ip_reservations for wish in wanted.ip_addresses):
         raise NotImplementedInLab("device addresses other than IPv4, or out of IP reservations")
     prefixes = {wish.public: PREFIX if wish.cidr is None else wish.cidr for wish in wanted.ip_addresses}

@@ -197,7 +197,7 @@ class Provisioner:
 
 
 def spec_of(device: Device) -> MachineSpec:
-    """What the back end is told about a device."""
+    """The specification of a device for the back end."""
     plan = device.hardware
     return MachineSpec(
         id=device.id,

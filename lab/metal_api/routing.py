@@ -22,7 +22,7 @@ class Router(Protocol):
     """The seam to the router: `lab.network.bird` is the real one. Both calls raise RouterError."""
 
     async def configure(self, routes: Routes) -> None:
-        """Have exactly these peers and routes, from now on."""
+        """Set the peers and routes; all others are removed."""
         ...
 
     async def sessions(self) -> Mapping[str, Seen]:
@@ -99,7 +99,7 @@ class Routing:
         self._task: asyncio.Task[None] | None = None
 
     def touch(self) -> None:
-        """Note a change that may be told later."""
+        """Note a change that may be sent to the router later."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._later())
 

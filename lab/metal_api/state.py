@@ -15,7 +15,7 @@ from lab.metal_api.records import R, Table, Tables
 
 
 class Clock(Protocol):
-    """Where the time comes from; tests have one of their own."""
+    """The clock; tests use one of their own."""
 
     def now(self) -> datetime: ...
 
@@ -58,7 +58,7 @@ def timestamp(moment: datetime) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Who the one user of the lab is."""
+    """The identity of the lab's only user."""
 
     token: str
     organization_id: str

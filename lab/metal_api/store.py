@@ -58,7 +58,7 @@ class Store:
             self._timer = asyncio.get_running_loop().create_task(self._later())
 
     def commit(self) -> None:
-        """Have everything that changed until now in the file."""
+        """Write all changes until now to the file."""
         if self._journal is None or self._size > self._limit:
             self._write_anew()
             return

@@ -28,14 +28,14 @@ from lab.metal_api.state import Account
 
 LOWEST, HIGHEST = 2, 3999
 AUTOMATIC = range(1000, 2000)
-"""Where a number is taken from when none is asked for."""
+"""The range for numbers that are chosen automatically."""
 SECONDS = 0.5
 """How long a batch takes, from its request on."""
 
 
 @dataclass(kw_only=True)
 class Wanted:
-    """What is to become of one VLAN of a port."""
+    """A wanted change of one VLAN of a port."""
 
     network_id: str
     vlan: int
@@ -273,7 +273,7 @@ def list_batches(call: Call) -> Listing:
 
 @operation("POST /ports/{id}/vlan-assignments/batches", status=201)
 def create_batch(call: Call) -> Json:
-    """What it cannot do is told when it is carried out, but for VLANs that do not exist."""
+    """Errors are reported when the batch is carried out, except for VLANs that do not exist."""
     device, account = _bond(call, call.id), call.account
     asked = _NewBatch.of(call.body).vlan_assignments
     if any(entry.native for entry in asked):

@@ -44,7 +44,7 @@ def release_image(images: Path) -> str:
 
 
 def publish(images: Path, target: Path) -> None:
-    """Have a registry serve the images, beside what it has. Their blobs are links: nobody changes them."""
+    """Add images to a registry. Their blobs are hard links, because they never change."""
 
     def place(source: str, to: str) -> None:
         if Path(source).name == "data":

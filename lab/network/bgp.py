@@ -21,26 +21,26 @@ class Peer:
     name: str
     """The session's id, a UUID."""
     address: str
-    """Where its BGP comes from."""
+    """The address from which it speaks BGP."""
     asn: int
     password: str | None
-    """For TCP's MD5 signatures; none if None."""
+    """The password for TCP's MD5 signatures; no signatures if None."""
     prefixes: tuple[str, ...]
-    """What it may announce, whole or in parts."""
+    """The prefixes that it may announce, as a whole or in parts."""
     default_route: bool
     """Whether it is offered one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Routes:
-    """All that the router has to know."""
+    """The configuration of the router."""
 
     peers: tuple[Peer, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the router sees of a peer."""
+    """The state of a peer in the router."""
 
     states: tuple[str, ...]
     """`up` or `down`, one for each of the facility's routers."""

@@ -78,7 +78,7 @@ def signatures_work() -> bool:
 
 
 def directory(layout: Layout) -> Path:
-    """Where BIRD runs, with its configuration and its control socket."""
+    """The directory of BIRD's configuration and control socket."""
     return layout.state / "bgp"
 
 

@@ -52,7 +52,7 @@ class Bird:
         self._peers: tuple[str, ...] = ()
 
     async def configure(self, routes: Routes) -> None:
-        """Have exactly these peers and routes. A router that is just starting is waited for."""
+        """Set the peers and routes. Waits for a router that is just starting."""
         write_private(self._directory / bird.CONFIGURATION, bird.render(routes, md5=self._md5))
         await asyncio.to_thread(ask, self._directory, ["configure"], patience=_START_SECONDS)
         self._peers = tuple(peer.name for peer in routes.peers)

@@ -28,7 +28,7 @@ def render_zone(zone: str) -> str:
 
 
 def zone_file(layout: Layout, zone: str) -> Path:
-    """Where a zone is kept."""
+    """The file of a zone."""
     return layout.dns / "zones" / f"{'root' if zone == '.' else zone}.zone"
 
 

@@ -65,20 +65,20 @@ def api_objects(known: facts.Facts) -> Iterator[str]:
 
 
 def uploaded_files(layout: Layout) -> Iterator[str]:
-    """What was put on the boot server and not taken away again; it may hold secrets."""
+    """Files that were uploaded to the boot server and not removed; they may contain secrets."""
     for path in sorted((layout.boot / "artifacts").rglob("*")):
         if path.is_file():
             yield f"uploaded file {path.name}"
 
 
 def routes(layout: Layout) -> Iterator[str]:
-    """What the facility's router still has a route to."""
+    """The routes that the facility's router still has."""
     for route in bird_control.read(bird.directory(layout))[1]:
         yield f"route {route.prefix} via {', '.join(route.via) or 'nobody'}"
 
 
 def servers(layout: Layout) -> Iterator[str]:
-    """Servers that nobody powered off, and faults that nobody cleared. What is on a disk stays there."""
+    """Servers that are still powered on, and faults that were not cleared. The content of disks does not count."""
     from lab.bmc import control
 
     for name, server in control.ask(layout, {"do": "servers"}).items():

@@ -9,11 +9,11 @@ from lab.errors import SandboxRefused
 from lab.network import plan
 
 OUTSIDE = "outside0"
-"""Where the way out leads in a lab that is disconnected: nobody is there."""
+"""The interface of the default route in a disconnected lab; nothing answers there."""
 
 
 def commands(*, disconnected: bool = False) -> str:
-    """What `ip -batch` is told."""
+    """The commands for `ip -batch`."""
     lines = [
         "link set lo up",
         f"link add {plan.BRIDGE} address 02:00:c0:00:02:01 type bridge forward_delay 0 stp_state 0",

@@ -37,7 +37,7 @@ def unshare(flags: int) -> None:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends. Credential changes undo it."""
+    """Make the kernel kill this process when the thread that started it ends. A change of credentials undoes this."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
 
 
@@ -60,5 +60,5 @@ def mount_tmpfs(target: Path) -> None:
 
 
 def identity(pid: int | str, kind: str) -> str:
-    """What tells the namespace of a process from others, such as `net:[4026532201]`."""
+    """The identity of a process's namespace, such as `net:[4026532201]`."""
     return str(Path(f"/proc/{pid}/ns/{kind}").readlink())

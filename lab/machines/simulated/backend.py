@@ -58,7 +58,7 @@ class SimulatedBackend:
         await machine.power_on()
 
     def attend(self, machine_id: str, order: BootOrder) -> None:
-        """What a machine that `open` brought back boots from, from now on."""
+        """Set the boot order of a machine that `open` restored."""
         if machine := self._machines.get(machine_id):
             machine.order = order
 
@@ -90,7 +90,7 @@ class SimulatedBackend:
             await asyncio.to_thread(machine.remove)
 
     def console(self, machine_id: str) -> bytes:
-        """What the machine printed."""
+        """The machine's console output."""
         machine = self._machines.get(machine_id)
         return machine.printed() if machine is not None else b""
 

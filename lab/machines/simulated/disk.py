@@ -34,14 +34,14 @@ _MAGIC, _LABEL = 0x38, 0x68
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystem:
-    """One that is on a disk now."""
+    """A file system that is on a disk now."""
 
     device: str
     """Name of its partition, such as vda3."""
     label: str
     identity: UUID
     directory: Path
-    """What it holds."""
+    """The directory with its content."""
 
 
 class Disk:
@@ -49,7 +49,7 @@ class Disk:
 
     def __init__(self, known: base.Disk, index: int, directory: Path) -> None:
         self.name = f"vd{chr(ord('a') + index)}"
-        """As the kernel names it."""
+        """The kernel's name of the disk."""
         self.serial = known.serial
         self.rotational = known.rotational
         self.size = known.size_mib * MIB
@@ -57,13 +57,13 @@ class Disk:
         self._filesystems = directory / "filesystems"
 
     def make(self) -> None:
-        """As it comes from the factory, unless it is there."""
+        """Create it blank, unless it exists."""
         self._filesystems.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self.path.open("ab") as stream:
             stream.truncate(self.size)
 
     def partitions(self) -> tuple[Partition, ...]:
-        """What its table says; none without a good table."""
+        """The partitions of its table; none without a valid table."""
         return gpt.partitions(self._read(0, gpt.HEAD_SIZE))
 
     def has_boot_sector(self) -> bool:
@@ -71,7 +71,7 @@ class Disk:
         return self._read(510, 2) == b"\x55\xaa"
 
     def filesystem(self, partition: Partition) -> FileSystem | None:
-        """What is on a partition, if that is one we can look into."""
+        """The file system on a partition, if the lab supports it."""
         block = self._read(partition.start + SUPERBLOCK_AT, _SUPERBLOCK_SIZE)
         if block[_MAGIC : _MAGIC + 2] != b"\x53\xef":
             return None
@@ -84,7 +84,7 @@ class Disk:
         )
 
     def filesystems(self) -> Iterator[FileSystem]:
-        """All that are on it."""
+        """All file systems on the disk."""
         for partition in self.partitions():
             found = self.filesystem(partition)
             if found is not None and found.directory.is_dir():

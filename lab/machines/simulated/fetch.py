@@ -58,7 +58,7 @@ def no_trust() -> ssl.SSLContext:
 
 
 class Downloads:
-    """What any machine has downloaded already."""
+    """The files that any machine has downloaded already."""
 
     def __init__(self) -> None:
         self._known: dict[str, Download] = {}

@@ -142,7 +142,7 @@ def _plain(image: bytes) -> bytes:
 
 
 def _document(file: bytes) -> dict[str, Any]:
-    """What a file of the lab's simulated stream says; empty for any other file."""
+    """The content of a file of the lab's simulated stream; empty for any other file."""
     try:
         document = json.loads(file)
     except ValueError:
@@ -184,7 +184,7 @@ async def download(http: httpx.AsyncClient, downloads: fetch.Downloads, url: str
 
 
 def machine_uuid(machine_id: str) -> str:
-    """What SMBIOS says: the machine's id where that is a UUID, else one that is made of it."""
+    """The UUID in SMBIOS: the machine's id if that is a UUID, else one derived from it."""
     try:
         return str(UUID(machine_id))
     except ValueError:

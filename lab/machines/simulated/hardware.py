@@ -64,7 +64,7 @@ class Hardware:
             os.close(descriptor)
 
     async def close(self) -> None:
-        """Answer nobody any more; what was being done stays half done."""
+        """Stop answering; running operations stay incomplete."""
         if self._server is not None:
             self._server.close()
         for call in self._calls:

@@ -43,9 +43,9 @@ class Link:
 
     name: str
     mac: str = ""
-    """Of a card."""
+    """The MAC address of a card."""
     mode: str = ""
-    """Of a bond."""
+    """The mode of a bond."""
     ports: list[str] = field(default_factory=list[str])
     vlan: int = 0
     parent: str = ""
@@ -55,7 +55,7 @@ class Link:
 
     @property
     def told(self) -> str:
-        """For the console."""
+        """A description for the console."""
         what = f" ({self.mode} of {', '.join(self.ports)})" if self.mode else ""
         what = f" (VLAN {self.vlan} on {self.parent})" if self.vlan else what
         return f"{self.name}{what}: {', '.join(map(str, self.addresses)) or 'no address'}" + (
@@ -113,7 +113,8 @@ def links(paths: Iterable[Path], cards: Mapping[str, str]) -> dict[str, Link]:
 
 
 def populate(root: Path, cards: Mapping[str, str], found: Mapping[str, Link]) -> None:
-    """What the kernel tells of it below /sys and /proc; ports of a bond have its address, and keep their own beside."""
+    """Write the kernel's files about it below /sys and /proc; ports of a bond have the bond's MAC address, and also
+    show their own."""
     sys = root / "sys/class/net"
     shutil.rmtree(sys, ignore_errors=True)
     bonds = {port: link for link in found.values() for port in link.ports}

@@ -24,7 +24,7 @@ class IpxeError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Boot:
-    """What the script ended in."""
+    """The result of the script."""
 
     kernel: str
     """URL."""

@@ -34,7 +34,7 @@ _State = Literal["off", "booting", "up"]
 _FAREWELL = 0.1
 """Seconds between the wish to reboot and the end of sessions: who wishes it by SSH is told that it was heard."""
 _MARK = "LAB_ADDRESS"
-"""In the environment of a machine's processes."""
+"""The environment variable that marks a machine's processes."""
 
 
 class Machine:
@@ -69,7 +69,7 @@ class Machine:
         self.address = spec.addresses[0].address
         """The public IPv4, where every connection of the machine comes from."""
         self._ipv6 = ""
-        """What it has of IPv6 since its last boot; empty: nothing."""
+        """Its IPv6 address since its last boot; empty: none."""
 
     @property
     def power(self) -> Power:
@@ -81,7 +81,7 @@ class Machine:
         return self._console.printed()
 
     def put_in(self, disks: tuple[Disk, ...]) -> None:
-        """Have these disks from the next boot on: a controller may make others of them."""
+        """Use these disks from the next boot on: a controller may have made volumes of them."""
         if disks != self.spec.disks:
             self.spec = replace(self.spec, disks=disks)
             self._disks = Disks(disks, self._directory / "disks")
@@ -286,7 +286,7 @@ class Machine:
 
     @staticmethod
     def _proc(directory: Path, kernel: Kernel, spec: MachineSpec) -> str:
-        """What is to be read of the kernel; the result is its boot id."""
+        """Write the kernel's files below /proc; returns the boot id."""
         boot_id = str(uuid4())
         (directory / "proc/cmdline").write_text(" ".join(kernel.arguments) + "\n")
         # It has run for longer than anything of it needs to start: its disks are files.

@@ -20,21 +20,21 @@ class Quirks:
     clock_ahead: float = 0.0
     """Seconds that its clock is ahead; it is not synchronised then."""
     mtu: int = 1500
-    """Of its network card, bytes."""
+    """The MTU of its network card, bytes."""
     hostname: str = ""
-    """What DHCP calls it; empty: by its own name."""
+    """The host name from DHCP; empty: its own name."""
 
 
 _QUIRKS = TypeAdapter(Quirks)
 
 
 def load(directory: Path) -> Quirks:
-    """Those of the machine that is kept in a directory."""
+    """The quirks of the machine in a directory."""
     path = directory / _FILE
     return _QUIRKS.validate_json(path.read_bytes()) if path.exists() else Quirks()
 
 
 def save(directory: Path, quirks: Quirks) -> None:
-    """Have a machine, which there may never have been, get them."""
+    """Save the quirks of a machine, which may not exist yet."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / _FILE).write_bytes(_QUIRKS.dump_json(quirks))

@@ -60,16 +60,16 @@ nobody:x:65534:65534::/:/bin/false
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """What runs on a machine, as far as its processes must know it."""
+    """The running system of a machine, as its processes see it."""
 
     root: Path
     hostname: str
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """In the environment of every process."""
+    """Environment variables of every process."""
     filesystems: Path | None = None
-    """What the file systems of its disks hold; None without disks."""
+    """The directory with the file systems of its disks; None without disks."""
     boot: Path | None = None
-    """What is mounted at /boot; None for a live system."""
+    """The directory that is mounted at /boot; None for a live system."""
 
     async def start(
         self, argv: Sequence[str], variables: Mapping[str, str], *, directory: str, stdin: int, stderr: int
@@ -165,7 +165,7 @@ def start(root: Path, disks: Disks, *, live: bool) -> None:
 
 
 def populate(root: Path, disks: Disks) -> None:
-    """What udev makes of the disks below /dev, as they are now; without disks it is the host's /dev."""
+    """Write udev's links for the current disks below /dev; without disks it is the host's /dev."""
     if not disks.all:
         return
     devices = root / "dev"

@@ -21,12 +21,12 @@ _METADATA = "https://metadata.packet.net"
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """The same for all machines of a facility."""
+    """Settings that are the same for all machines of a facility."""
 
     ca: Path
     """The authority of publicly trusted names, which the image trusts; of the facility's own it knows nothing."""
     boot_server: str
-    """Where the firmware asks for /ipxe/<id>, unless DHCP tells the machine something else to boot."""
+    """The server from which the firmware loads /ipxe/<id>, unless DHCP names another boot file."""
     lab_openshift: Path
     """The program lab-openshift: the image has it, and by other names it asks the hardware."""
     base_config: str = ""

@@ -140,7 +140,7 @@ class Units:
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    """To the whole session of a process, which may be gone."""
+    """Send a signal to the whole session of a process, which may have ended."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

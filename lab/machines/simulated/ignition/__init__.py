@@ -11,4 +11,4 @@ from __future__ import annotations
 
 
 class IgnitionError(Exception):
-    """What makes Ignition give up; the text is what it prints after «Ignition failed: »."""
+    """A fatal error of Ignition; the text is what Ignition prints after «Ignition failed: »."""

@@ -43,7 +43,7 @@ class Applier:
             self._unit(unit)
 
     def place(self, path: str) -> Path:
-        """Where a path of the machine is on this system; refuses what is read-only on a CoreOS machine."""
+        """The path on this system of a path of the machine; refuses paths that are read-only on a CoreOS machine."""
         resolved = os.path.normpath(path)
         for link, target in _LINKED.items():
             if resolved == link or resolved.startswith(link + "/"):

@@ -115,7 +115,7 @@ def _check(value: Any, kind: str, path: str, minor: int, problems: list[str]) ->
 
 
 def _check_rules(config: Config, problems: list[str]) -> None:
-    """What types cannot say, for the sections simulated machines apply."""
+    """Check rules that types cannot express, for the sections that simulated machines apply."""
     storage = config.get("storage") or {}
     seen: set[str] = set()
     for kind in ("files", "directories", "links"):

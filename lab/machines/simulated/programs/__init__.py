@@ -24,7 +24,7 @@ class Refused(Exception):
 
 
 class Arguments(argparse.ArgumentParser):
-    """What a program takes; everything else is refused."""
+    """The arguments that a program supports; all others are refused."""
 
     def __init__(self, *flags: str) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
@@ -32,7 +32,7 @@ class Arguments(argparse.ArgumentParser):
             self.add_argument(*flag.split("/"), action="store_true")
 
     def error(self, message: str) -> NoReturn:
-        """What argparse complains about."""
+        """Report an error of argparse."""
         raise Refused(f"simulated machines do not know this: {message}")
 
 
@@ -52,7 +52,7 @@ class Host:
 
     spec: MachineSpec
     directory: Path
-    """What is kept of the machine."""
+    """The machine's directory."""
     around: Surroundings
     root: Path
     disks: Disks
@@ -62,10 +62,10 @@ class Host:
     activating: Callable[[], Collection[str]]
     """The units that are activating."""
     loaded: Kernel | None = None
-    """What `kexec --load` left behind."""
+    """The kernel that `kexec --load` loaded."""
 
     def path(self, call: Call, name: str) -> Path:
-        """Where a file of the machine is on this system; refuses what is not the machine's."""
+        """The path on this system of a file of the machine; refuses paths outside of the machine."""
         inside = os.path.normpath(os.path.join(call.directory, name))  # noqa: PTH118 - a path of the machine
         if inside.startswith("/usr/local/"):
             inside = "/var/usrlocal/" + inside.removeprefix("/usr/local/")
@@ -81,7 +81,7 @@ class Call:
 
     name: str
     directory: str
-    """Where it was started."""
+    """Its working directory."""
     arguments: tuple[str, ...]
 
     @classmethod
@@ -93,7 +93,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a program says and how it ends."""
+    """The output and exit status of a program."""
 
     status: int = 0
     stdout: str = ""

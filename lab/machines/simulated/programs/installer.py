@@ -131,7 +131,7 @@ def _boot_of_image(boot: Path) -> None:
 
 
 def _configure(boot: Path, options: _Options, ignition: bytes | None) -> None:
-    """What coreos-installer changes on the boot partition."""
+    """Make coreos-installer's changes on the boot partition."""
     if ignition is not None:
         (boot / "ignition").mkdir(mode=0o700)
         (boot / "ignition/config.ign").write_bytes(ignition)
@@ -154,7 +154,7 @@ def _copy_network(call: Call, host: Host, boot: Path, options: _Options) -> None
 
 
 def _console(given: str) -> str:
-    """As it is written down: all about a serial line is said."""
+    """A console argument in its complete form, with all settings of a serial line."""
     if given in _SCREENS:
         return given
     serial = _SERIAL.fullmatch(given)
