@@ -77,7 +77,7 @@ def test_a_server_that_is_in_use_stays_listed(hub: Hub) -> None:
     store = SecretStore(Api(str(hub.admin)), facility, "right")
     asyncio.run(store.save(urn, Entry(urn=urn, id="a", inputs={}, outputs={})))
     servers = [each for each in facility["spec"]["settings"]["platform"]["servers"] if each["name"] != "worker-4"]
-    with pytest.raises(LabError, match=r"does not list .*worker-4 any more, which the install state has"):
+    with pytest.raises(LabError, match=r"does not list .*worker-4 any more, but the install state has it"):
         hub.patch(made.FACILITIES, "right", {"spec": {"settings": {"platform": {"servers": servers}}}})
     asyncio.run(store.save(urn, None))
     hub.patch(made.FACILITIES, "right", {"spec": {"settings": {"platform": {"servers": servers}}}})

@@ -155,7 +155,7 @@ def test_an_installer_that_does_not_say_its_release_is_refused(
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(DriverError, match="version' does not say which release it is for") as caught:
+    with pytest.raises(DriverError, match="version' does not print its release") as caught:
         _create(installer, tmp_path / "work")
     assert caught.value.code == 4
 

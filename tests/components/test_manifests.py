@@ -139,7 +139,7 @@ def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
         (f"{NAMESPACE}---\n{NAMESPACE}", "site/a.yaml:5: Namespace site is in site/a.yaml:1, too -> remove one"),
         (
             "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\n",
-            "the installer makes Proxy cluster itself -> change it by the settings",
+            "the installer makes Proxy cluster itself -> change it by settings",
         ),
         (MACHINE_CONFIG.replace("machineconfiguration.openshift.io/role", "role"), "would be in no machine's"),
         (MACHINE_CONFIG.replace("3.4.0", "3.9.0"), "spec.config.ignition.version is '3.9.0'"),
@@ -220,7 +220,7 @@ def test_folders_that_cannot_be(tmp_path: Path) -> None:
         read({name: tmp_path / name for name in names})
     found = dict(zip(names, caught.value.problems, strict=True))
     assert "No such file or directory -> name a directory" in found["missing"]
-    assert "there is nothing in it" in found["empty"]
+    assert "it is empty" in found["empty"]
     assert "Not a directory" in found["file"]
     assert "nested/inner.yaml: it is a directory" in found["nested"]
 

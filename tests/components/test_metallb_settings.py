@@ -95,7 +95,7 @@ def test_ranges_of_both_kinds() -> None:
             bgp(BLOCK, {"name": "b", "addresses": ["203.0.113.250-203.0.113.251"]}),
             ".pools",
             "203.0.113.250-203.0.113.251 of pool 'b' and 203.0.113.240/28 of pool 'public' overlap",
-            "in one place",
+            "list each address once",
         ),
         (
             bgp(*({"name": f"p{n}", "addresses": [f"192.0.2.{n}/32"], "aggregationLength": 32} for n in range(11))),

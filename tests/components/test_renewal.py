@@ -75,7 +75,7 @@ def test_good_assets_are_kept(hours: float) -> None:
 def test_assets_of_which_less_than_half_a_life_is_left_are_too_old() -> None:
     (reason,) = _reasons(12.1)
     assert reason == (
-        "their certificate CN=kubelet-signer ends at 2020-01-02T08:00+00:00, and of its 24.0 h only 11.9 h are left"
+        "their certificate CN=kubelet-signer ends at 2020-01-02T08:00+00:00, and only 11.9 h of its 24.0 h are left"
     )
 
 

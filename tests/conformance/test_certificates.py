@@ -153,7 +153,7 @@ def test_our_rule_sees_the_certificate_that_ends_first(name: str, made: Made) ->
     early, late, dead = (begin + timedelta(hours=hours) for hours in (11.9, 12.1, 24.1))
     assert _reasons(facility, early) == ()
     (why,) = _reasons(facility, late)
-    assert "of its 24.0 h only 11.9 h are left" in why
+    assert "only 11.9 h of its 24.0 h are left" in why
     (why,) = _reasons(facility, dead)
     assert why.endswith("it has expired")
 

@@ -168,7 +168,7 @@ _REFUSED: list[tuple[str, list[Resource], Given, str]] = [
     ("no-spot-control-plane", [orders({"role": "bootstrap", "spotMaxPrice": 1.0})], Given(), "spot market"),
     ("plain-user-data", [device(userData="#!ipxe\nboot")], Given(), "not plain Ignition"),
     ("plain-user-data", [device(userData='{"ignition": {"version": "2.3.0"}}')], Given(), "version 3"),
-    ("plain-user-data", [device(userData=_ignition(x="y" * 70000))], Given(), "65536 are the limit"),
+    ("plain-user-data", [device(userData=_ignition(x="y" * 70000))], Given(), "the limit is 65536"),
     ("plain-user-data", [device(userData=_ignition(**_file(b"-----BEGIN OPENSSH PRIVATE KEY-----", packed=True)))],
      Given(), "a private key"),
     ("plain-user-data", [device(userData=_ignition(**_file(b'{"auths": {"q": 1}}')))], Given(), "a pull secret"),

@@ -59,7 +59,7 @@ async def test_a_worker_that_cannot_be_drained_does_not_go(site: Site) -> None:
         await goes(site, machine)
     assert site.log == [f"cordon {NODE}"] and NODE in site.nodes.nodes
     gone = site.silent_cluster()
-    with pytest.raises(ProviderError, match=r"worker worker-0 is not taken away, because .* state delete with its URN"):
+    with pytest.raises(ProviderError, match=r"worker worker-0 is not removed, because .* state delete with its URN"):
         await goes(site, machine, **gone)
     machine.joined = False  # no cluster has ever seen it
     await goes(site, machine, **gone)
@@ -83,7 +83,7 @@ async def test_before_there_is_a_cluster_nobody_misses_a_worker(site: Site) -> N
     await machine.start("off")
     gone = site.silent_cluster()
     # The state says so for good; what counts is what this update says, of any machine of the cluster.
-    with pytest.raises(ProviderError, match="worker worker-0 is not taken away"):
+    with pytest.raises(ProviderError, match="worker worker-0 is not removed"):
         await goes(site, machine, **gone, disposable=True)
     other = await site.machine("worker-1")
     assert site.item.check(site.inputs(other, disposable=True)) == []

@@ -166,7 +166,7 @@ async def test_an_answer_that_makes_no_sense_is_told_as_such(zone: CloudZone) ->
 
 
 async def test_services_that_lexicon_does_not_have() -> None:
-    for name, told in (("nosuchservice", "knows no service nosuchservice"), ("auto", "knows no service auto")):
+    for name, told in (("nosuchservice", "has no service nosuchservice"), ("auto", "has no service auto")):
         it = await configured("DnsRecords", dns={"service": "lexicon", "name": name, "options": {"auth_token": "x"}})
         with pytest.raises(InvalidInputs, match=told):
             await it.up(inputs(a("api", "198.51.100.1")))

@@ -663,7 +663,7 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
         async with site.driver(other) as another:
             await another.abandon("worker-1")
         redfish = {**site.server(0), "mac": None}
-        assert "was enrolled with the driver ipmi, and is to have redfish" in await refused(
+        assert "was enrolled with the driver ipmi, but the settings have redfish" in await refused(
             site, site.settings({"worker-0": redfish}), "worker-0"
         )
     async with site.driver(site.settings(servers, release="keep")) as driver:
@@ -692,7 +692,7 @@ async def test_a_node_that_somebody_has_enrolled_boots_from_the_network(site: Si
         server = {"worker-0": {"node": "server-4", "boot": "network", "mac": mac}}
         return site.settings(server, liveIso=None)
 
-    assert "has the boot interface redfish-virtual-media, and is to boot from the network: give it one of" in (
+    assert "has the boot interface redfish-virtual-media, but should boot from the network: give it one of" in (
         await refused(site, taken(), "worker-0")
     )
     change = [{"op": "replace", "path": "/boot_interface", "value": "ipxe"}]

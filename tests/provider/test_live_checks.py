@@ -58,7 +58,7 @@ def test_of_good_machines_nothing_is_told() -> None:
         ({"clock": facts.Clock(synchronised=False, source="")}, "warning", "clock", "not synchronised"),
         ({"routes": ()}, "error", "default-route", "no default route"),
         ({"names": {"api.lab.test": ()}}, "error", "names", "api.lab.test does not resolve there"),
-        ({"reverse": ("other.test",)}, "warning", "names", "is called other.test by the DNS"),
+        ({"reverse": ("other.test",)}, "warning", "names", "has the name other.test in the DNS"),
         ({"registries": {"m:5000": "Connection refused"}}, "error", "registries", "m:5000 cannot be used"),
         ({"registries": {"m:5000": "503"}}, "error", "registries", "HTTP 503"),
         ({"peers": {"192.0.2.0": facts.Peer(mtu=9000, whole=False, lost=0, ms=1)}}, "error", "mtu", "9000 bytes"),
@@ -80,7 +80,7 @@ def test_what_is_wrong_is_told_of_that_machine_alone(
 
 def test_a_name_that_two_have_is_told_of_both() -> None:
     table = _found(_asked(0, hostname="node"), _asked(1, hostname="node"), _asked(2))
-    assert "calls it node, and cp-1 too" in table and "calls it node, and cp-0 too" in table
+    assert "the name node to it, and to cp-1" in table and "the name node to it, and to cp-0" in table
 
 
 def test_workers_may_be_slower() -> None:

@@ -233,7 +233,7 @@ async def test_whoever_claims_a_file_that_just_goes_gets_it_back(
 async def test_a_web_server_that_does_not_give_it_is_told_of(it: Web, folder: Path, made: Made) -> None:
     it.served = None
     mirror = await made()
-    with pytest.raises(InitFailed, match=r"kernel is in the mirror with 6000 bytes, and http://.* HTTP 404"):
+    with pytest.raises(InitFailed, match=r"kernel is in the mirror with 6000 bytes, but http://.* HTTP 404"):
         await mirror.up(inputs(it, kernel=KERNEL))
     it.served = folder
     await mirror.up(inputs(it, kernel=KERNEL))
@@ -250,9 +250,7 @@ async def test_a_web_server_that_only_machines_reach_is_a_warning(artifact_host:
 
 async def test_a_source_that_is_gone_is_named(it: Web, folder: Path, made: Made) -> None:
     del it.files["/r/kernel"]
-    with pytest.raises(
-        InitFailed, match=r"kernel cannot be copied to the artifact host: .*/r/kernel is answered with HTTP 404"
-    ):
+    with pytest.raises(InitFailed, match=r"kernel cannot be copied to the artifact host: .*/r/kernel answers HTTP 404"):
         await (await made()).up(inputs(it, kernel=KERNEL))
 
 

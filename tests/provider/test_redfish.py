@@ -274,7 +274,7 @@ _REFUSALS: dict[str, tuple[dict[str, Any], list[Fault], Work, dict[str, Any], li
         {}, [once("GET", UUID, 401)] * 99, state, {}, ["end sessions that are not needed, or restart the BMC"],
     ),
     "account": ({}, [once("PATCH", UUID, 403)] * 2, install, {}, ["give it the role Operator or Administrator"]),
-    "stays off": ({"lag": 60}, [], install, {}, ["is still Off 5 s after it was asked to be On", "to go on"]),
+    "stays off": ({"lag": 60}, [], install, {}, ["is still Off 5 s after it was asked to change to On", "to go on"]),
     "reset that is not offered": (
         {"resets_offered": ("Nmi", "ForceOff")}, [], install, {},
         ["offers none of the resets On, ForceOn, but ForceOff, Nmi", "or its licence"],
@@ -367,7 +367,7 @@ def test_no_system_and_several(bmc: FakeBmc) -> None:
     assert refusal(bmc, state).endswith(f"has 2 Systems: set `systemId` in `bmcs` to one of {UUID}, blade-2")
     drive(bmc, state, systemId=UUID)
     drive(bmc, state, systemId=f"/redfish/v1/Systems/{UUID}/")
-    assert f"correct `systemId` in `bmcs`: there is {UUID}, blade-2" in refusal(bmc, state, systemId="blade-3")
+    assert f"correct `systemId` in `bmcs`: it has {UUID}, blade-2" in refusal(bmc, state, systemId="blade-3")
 
 
 def test_a_bmc_that_does_not_always_tell_the_uuid(bmc: FakeBmc) -> None:

@@ -124,7 +124,7 @@ _BEGUN = {"capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCa
         (
             {"dayTwo": {"lvmStorage": _LVM, "registry": {"type": "claim", "access": "ReadWriteMany"}}},
             "dayTwo.registry.access",
-            "of one node",
+            "is on one node",
             "ReadWriteOnce",
         ),
     ],

@@ -52,14 +52,14 @@ def _declared() -> Recorder:
             "installConfig.networking.serviceNetwork",
             ["172.30.0.0/16"],
             "installConfig.networking.serviceNetwork",
-            "other networks are of IPv6, and services have none",
+            "other networks have IPv6 addresses, and services have none",
             "add an IPv6 network",
         ),
         (
             "installConfig.networking.clusterNetwork",
             _PODS[1:],
             "installConfig.networking.clusterNetwork",
-            "other networks are of IPv4, and pods have none",
+            "other networks have IPv4 addresses, and pods have none",
             "put an IPv4 network before it",
         ),
         (

@@ -170,7 +170,7 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
         (
             _set(f"{_ROUTE}/next-hop-interface", "bond0.100"),
             f"{_FIRST}.networkConfig.routes.config[0].next-hop-address",
-            "it cannot be reached: bond0.100 is in no network that has it (10.100.0.0/24)",
+            "it cannot be reached: bond0.100 is in no network that contains it (10.100.0.0/24)",
         ),
         (
             _set(f"{_ROUTE}/next-hop-interface", "bond7"),

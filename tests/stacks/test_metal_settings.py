@@ -48,7 +48,7 @@ _WRONG: list[tuple[dict[str, Any], str, str, str]] = [
         "a reservation of its own",
     ),
     ({"reservations": {"controlPlane": _IDS[:3], "worker": "next-available"}}, "reservations.worker",
-     "it could take a server that platform.reservations.controlPlane names", "give ids to both"),
+     "it could use a server that platform.reservations.controlPlane names", "give ids to both"),
     ({"spot": {"maxPrice": 0}}, "spot.maxPrice", "greater than 0", "USD per hour"),
     ({"spot": {"maxPrice": 1}, "reservations": {"worker": _IDS[:2]}}, "reservations.worker", "nothing is reserved",
      "set one of them"),

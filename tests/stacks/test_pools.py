@@ -111,8 +111,8 @@ def test_reserved_servers_go_with_their_workers() -> None:
 @pytest.mark.parametrize(
     ("workers", "path", "why"),
     [
-        ({"count": 101, "pools": [_GPU]}, "pools[0].first", "worker-100 is of workers.count already"),
-        ({"count": 1, "pools": [_GPU, {**_GPU, "name": "b"}]}, "pools[1].first", "is of workers.pools[0] already"),
+        ({"count": 101, "pools": [_GPU]}, "pools[0].first", "worker-100 belongs to workers.count already"),
+        ({"count": 1, "pools": [_GPU, {**_GPU, "name": "b"}]}, "pools[1].first", "belongs to workers.pools[0] already"),
         ({"count": 1, "pools": [_GPU, {**_GPU, "first": 200}]}, "pools[1].name", "is the same"),
         ({"count": 1, "pools": [{**_GPU, "name": "workers-100"}]}, "pools[0].name", "that workers.perStack makes"),
     ],

@@ -151,7 +151,7 @@ _CONFLICTS: list[tuple[dict[str, Any], str, str, str]] = [
      "platform.gateway platform.interface platform.nameservers", "machines get it only from this setting",
      "or networkBoot to dhcp"),
     ({"platform__servers__2__bmc": {"address": "https://10.0.0.9", "bootMethod": "virtual-media"}},
-     "platform.servers[2].bmc.bootImage", "none is named", "set platform.bmc.bootImage"),
+     "platform.servers[2].bmc.bootImage", "none is set", "set platform.bmc.bootImage"),
     (
         {
             "platform__bmc__bootMode": "bios",

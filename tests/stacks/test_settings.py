@@ -198,7 +198,7 @@ _WRONG: list[tuple[str, Any, str, str, str]] = [
     ("boot.consoles", [""], "boot.consoles", "'' is not one argument", "write one argument per list item"),
     ("dns.type", "route66", "dns.type", "one of the existing types", "'rfc2136', 'route53', 'cloudflare', 'lexicon'"),
     ("dns", {"type": "none", "nameserver": "x"}, "dns.nameserver", "there is no such setting", ""),
-    ("dns", {"type": "cloudflare", "authToken": "x", "ttl": 30}, "dns.ttl", "greater than or equal to 60", "it is"),
+    ("dns", {"type": "cloudflare", "authToken": "x", "ttl": 30}, "dns.ttl", "greater than or equal to 60", "correct"),
     ("dns", {**_ROUTE53, "zoneId": "/hostedzone/Z1"}, "dns.zoneId", "it is not an id of a hosted zone", "without"),
     ("dns", {"type": "lexicon", "service": "gandy"}, "dns.service", "has no such service", "did you mean 'gandi'?"),
     ("dns", {"type": "lexicon", "service": "zzzzz"}, "dns.service", "has no such service", "lexicon --help"),
@@ -573,7 +573,7 @@ def test_nodes_have_names_that_their_labels_can_hold() -> None:
     changes: list[dict[str, Any]] = [{"clusterName": "da11", "baseDomain": base} for base in bases]
     assert len(f"da11-control-plane-0.{_settings(changes[0]).domain}") == 63
     name = f"da11-control-plane-0.da11.{bases[1]}"
-    assert tells(_problems(changes[1]), "clusterName", f"called {name}, which has 64 characters")
+    assert tells(_problems(changes[1]), "clusterName", f"the machine name {name} has 64 characters")
 
 
 def test_nodes_are_installed_to_a_disk_where_they_have_one() -> None:

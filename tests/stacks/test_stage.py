@@ -180,7 +180,7 @@ def test_routers_stay_where_names_point_when_workers_are_added(
     [
         (1, 3, "installed with one control plane machine, and its topology stays SingleReplica"),
         (5, 4, "da11-control-plane-4 would be deleted, but on platform none nothing removes their members from etcd"),
-        (3, 1, "da11-control-plane-1, da11-control-plane-2 would go"),
+        (3, 1, "da11-control-plane-1, da11-control-plane-2 would be deleted"),
     ],
 )
 def test_what_a_control_plane_that_stands_cannot_become(
@@ -227,9 +227,9 @@ def test_changed_manifests_before_and_after_there_is_a_cluster(tmp_path: Path, m
     )
     recorder, (told,) = _run(formed, _manifests(tmp_path), monkeypatch)
     assert _is_kept(recorder)
-    assert told.startswith("install.manifests: motd.yaml changed since the cluster was installed, and nothing is done")
+    assert told.startswith("install.manifests: motd.yaml changed since the cluster was installed, which has")
     recorder, (told,) = _run(_interrupted(), _manifests(tmp_path), monkeypatch, says=_FORMED)
-    assert _is_kept(recorder) and "for the cluster's own tools" in told
+    assert _is_kept(recorder) and "Change the objects in the cluster" in told
     stdin = declared(values=_manifests(tmp_path)).inputs("install-assets-create")["stdin"]
     with_it = left_behind(
         install_assets_create=(_COMMAND, {"stdin": stdin, "stdout": ASSETS}),

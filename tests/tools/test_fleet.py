@@ -133,7 +133,7 @@ def test_hubs_that_are_named_wrongly_are_refused(tmp_path: Path, hubs: list[str]
 def test_a_hub_that_does_not_tell_is_named_and_the_page_is_written(tmp_path: Path, text: str) -> None:
     (file := tmp_path / "kubeconfig").write_text(text)
     (tmp_path / "metal_ipi").symlink_to(ROOT / "metal_ipi")
-    with pytest.raises(StackError, match=r"1 of 1 hubs did not tell .*written without them"):
+    with pytest.raises(StackError, match=r"1 of 1 hubs did not report .*written without them"):
         fleet.write(tmp_path, [f"east={file}"], tmp_path / "fleet")
     page = (tmp_path / "fleet" / "fleet.md").read_text()
     assert (

@@ -146,7 +146,7 @@ def test_what_a_stack_renders_is_imported_to_what_renders_it_again(name: str, im
     before = parse(config_text(tree), name)
     rendered = config(before, facility(before), PUBLIC_KEY)
     taking: Taking = imported(rendered)
-    known = ("its prefix length is taken", "the names of machines follow from cluster")
+    known = ("its prefix length is converted", "the names of machines follow from cluster")
     assert [each.place.where for each in taking.told if not each.why.startswith(known)] == []
     found = copy.deepcopy(taking.settings)
     assert found["ssh"]["authorizedKeys"].pop(0) == PUBLIC_KEY, "the stack's own"
@@ -432,7 +432,7 @@ def test_hosts_of_both_files_are_one_where_they_have_a_card_in_common(imported: 
     told = _told(taking)
     assert "none with this bootMACAddress" in told["platform.baremetal.hosts[1]"]
     assert servers[0]["interfaces"] == hosts[0]["interfaces"] and "interfaces" not in servers[1]
-    assert "only that one is named" in told["hosts[1].interfaces[0].macAddress"]
+    assert "only that one is set" in told["hosts[1].interfaces[0].macAddress"]
     assert "agent-config.yaml:" in told["platform.baremetal.hosts[2].rootDeviceHints"]
     assert not any(where.startswith("platform.baremetal.hosts[1].") for where in told)
 

@@ -279,7 +279,7 @@ def test_servers_of_ironic_s_are_reached_by_what_the_hubs_stack_tells() -> None:
         ({"config": {"metal-ipi:serviceAddresses": {"type": "metallb-l2", "install": True}}}, *["no catalogue"] * 2),
         (
             {"config": {"metal-ipi:dayTwo": {"catalog": "x"}, "metal-ipi:lab": {"kubernetes": "small"}}},
-            *["know no operators"] * 2,
+            *["do not run operators"] * 2,
         ),
         ({"config": {"metal-ipi:serviceAddresses": {"type": "metallb-bgp", "install": False}}}, "", ""),
         ({"config": {"metal-ipi:serviceAddresses": {"type": "none"}}}, "", ""),

@@ -59,8 +59,8 @@ def _counts(settings: Settings, platform: ListedServers[Any]) -> Found:
             yield (
                 path,
                 str(count),
-                f"platform.servers lists {listed} machines of this role",
-                "remove this setting: the list determines the number",
+                f"platform.servers lists {listed} of this role",
+                "remove it: the list determines the number",
             )
 
 

@@ -110,7 +110,7 @@ def test_firmware_of_the_server_waits_for_a_start_and_that_of_the_bmc_does_not(
         assert lab.system().bios_version == "lab-1.0" and bios.check_is_processing
         lab.system().reset_system(sushy.ResetType.ON)
         assert lab.system().bios_version == "2.0" and not bios.check_is_processing
-        for name, why in (("else.bin", "no firmware of this server"), ("nothing", "404")):
+        for name, why in (("else.bin", "not firmware of this server"), ("nothing", "404")):
             task = service.simple_update(f"{url}/{name}").get_task()
             assert task.task_state is sushy.TASK_STATE_EXCEPTION and why in task.messages[0].message
         assert bmc.check_is_processing

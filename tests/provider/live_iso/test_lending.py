@@ -131,7 +131,7 @@ async def test_another_iso_than_the_streams_or_none_is_told(web: Web, cache: Pat
     with pytest.raises(LiveIsoError, match=rf"has the SHA-256 {_SHA256}, but the stream metadata say 000000"):
         await fetched(LiveIso(url=web.url, sha256="0" * 64))
     web.file.unlink()
-    with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .* is answered with HTTP 404"):
+    with pytest.raises(RemoteError, match=r"CoreOS's live ISO cannot be fetched: .* answers HTTP 404"):
         await fetched(web.iso)
     assert names(cache) == []
 
@@ -266,7 +266,7 @@ async def test_a_disc_of_somebody_else_stays_in_its_drive(loan: Resource, bmc: F
 
 async def test_a_drive_that_refuses_the_disc_is_told(loan: Resource, bmc: FakeBmc) -> None:
     bmc.faults = [once("POST", "VirtualMedia.InsertMedia", 400)] * 9
-    with pytest.raises(ProviderError, match=r"no virtual drive that takes http.*\.iso .*: check that URL"):
+    with pytest.raises(ProviderError, match=r"no virtual drive that accepts http.*\.iso .*: check that URL"):
         await loan.up(LIVE_LOAN)
     assert bmc.machine.boots == []
 

@@ -97,7 +97,7 @@ def test_boot_files(tmp_path: Path, handler: type[Files]) -> None:
         ]
         wrong, gone = told(kernel="0" * 64, initramfs=digest)
         assert wrong == ("error", f"kernel: {url}/kernel has the hash {digest}, but the stream metadata say {'0' * 64}")
-        assert gone == ("error", f"initramfs: {url}/initramfs is answered with HTTP 404")
+        assert gone == ("error", f"initramfs: {url}/initramfs answers HTTP 404")
     level, what = told(kernel=digest)[0]
     assert level == "error" and "cannot be fetched" in what
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_kept_on_the_artifact_host_is_looked_for_there(tmp_path: 
             return found.level, found.what, found.remedy
 
         level, what, remedy = told()
-        assert (level, what) == ("error", f"kernel: {url}/kernel is answered with HTTP 404")
+        assert (level, what) == ("error", f"kernel: {url}/kernel answers HTTP 404")
         assert "it must be reached from here (artifacts.mirror)" in remedy and "overrides" not in remedy
         (tmp_path / "mirror" / "0-kernel").write_bytes(b"k")
         assert told() == ("ok", "kernel is on the artifact host, under its hash", "")
