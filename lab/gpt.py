@@ -61,7 +61,7 @@ def table(disk_size: int, partitions: Sequence[Partition], disk_id: UUID) -> tup
 
 
 def partitions(head: bytes) -> tuple[Partition, ...]:
-    """The partitions in the first HEAD_SIZE bytes of a disk; none if there is no table, or a damaged one."""
+    """What the first HEAD_SIZE bytes of a disk say; none when there is no table, or a damaged one."""
     if len(head) < HEAD_SIZE or head[510:512] != b"\x55\xaa":
         return ()
     header = head[SECTOR : SECTOR + _HEADER.size]

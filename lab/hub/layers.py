@@ -25,7 +25,7 @@ _STATUS = "var/lib/dpkg/status"
 """Which packages an image has, in dpkg's own words: apt takes what depends on them from there."""
 _NOT_NEEDED = ("usr/share/info", "usr/share/lintian", "usr/share/locale", "usr/share/man", "usr/share/bug")
 _DOCUMENTATION = "usr/share/doc"
-"""Only licences of this directory are kept."""
+"""Of it licences stay."""
 _CERTIFICATES = "usr/share/ca-certificates"
 _BUSYBOX = "usr/bin/busybox"
 _COMPILE = ("-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
@@ -163,12 +163,12 @@ class Wheels:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A program that is not a Debian package."""
+    """A program that is no Debian package."""
 
     path: str
     """Its place, from the root without the first slash."""
     ensure: Callable[[Report], Path]
-    """The path of the program, which is downloaded or built first if necessary."""
+    """Where it is, downloaded or built first if need be."""
     pins: Path
     """The directory with all that says which program it is."""
 
@@ -213,7 +213,7 @@ class BootLoader:
     path: str
     """Its place, from the root without the first slash."""
     configuration: str
-    """The configuration that GRUB reads first."""
+    """What GRUB reads first."""
 
     @property
     def made_of(self) -> list[Any]:

@@ -37,7 +37,7 @@ class Layer:
 
     archive: Path
     digest: str
-    """The digest of the archive."""
+    """Of the archive."""
     size: int
     """Its bytes."""
     diff_id: str
@@ -93,11 +93,11 @@ class Image:
     layers: tuple[Layer, ...]
     """The lowest first."""
     run: dict[str, Any]
-    """The configuration for running it: `Entrypoint`, `Env`, `User`..."""
+    """What is started: `Entrypoint`, `Env`, `User`..."""
 
     @property
     def config(self) -> bytes:
-        """The image's configuration, which a container runtime reads first."""
+        """What a container runtime reads first."""
         config = {
             "architecture": architecture("amd64", "arm64"),
             "os": "linux",
@@ -108,7 +108,7 @@ class Image:
 
     @property
     def manifest(self) -> bytes:
-        """The image's manifest."""
+        """What a registry calls the image."""
         layers = [{"mediaType": _LAYER, "digest": each.digest, "size": each.size} for each in self.layers]
         config = {"mediaType": _CONFIG, "digest": digest(self.config), "size": len(self.config)}
         return json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}).encode()
@@ -157,7 +157,7 @@ def _accepted(answer: httpx.Response) -> httpx.Response:
 
 
 def digest(data: bytes) -> str:
-    """The digest of some bytes, in the form of the specification."""
+    """What the specification calls some bytes."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
