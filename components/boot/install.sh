@@ -144,10 +144,10 @@ choose_device() {
     done
     case $(jq length <<<"$found") in
     1) ;;
-    0) fail "no disk is $wanted; there are: $(described <<<"$disks")" \
+    0) fail "no disk meets the rules $wanted; the disks are: $(described <<<"$disks")" \
         'correct boot.install.device (or the installDevice of this server)' ;;
-    *) fail "several disks are $wanted: $(described <<<"$found"); all: $(described <<<"$disks")" \
-        'add a rule to boot.install.device (or to the installDevice of this server) until one is left' ;;
+    *) fail "several disks meet the rules $wanted: $(described <<<"$found"); all disks: $(described <<<"$disks")" \
+        'add rules to boot.install.device (or to the installDevice of this server) until only one disk meets them' ;;
     esac
     chosen=$(jq -r '.[0] | tojson, .path, (.path as $path | .links | [(.[] | select(test("/by-id/(wwn-|nvme-eui)"))),
         (.[] | select(test("/by-id/"))), (.[] | select(test("/by-path/"))), $path][0])' <<<"$found")
@@ -168,15 +168,15 @@ choose_others() { # which other disks are to be wiped
     if [ -n "$before" ] && [ "$ACCEPT" != wipe ]; then keep=yes; fi
     while read -r set; do
         found=$(matching "$set" | jq -r '.[].path')
-        [ -n "$found$keep" ] || fail "no disk is $set, which is listed to be wiped; there are: $(described <<<"$disks")" \
+        [ -n "$found$keep" ] || fail "no disk meets the rules $set of wipeDisks; the disks are: $(described <<<"$disks")" \
             'correct wipeDisks'
         for path in $found; do
             [ "$path" != "$device" ] ||
-                fail "$set, which is listed to be wiped, is $device, the disk to install to" 'correct wipeDisks'
+                fail "the rules $set of wipeDisks select $device, the disk to install to" 'correct wipeDisks'
             if [ -z "$keep" ] || is_ours "$(marker_of "$path")"; then
                 others+=("$path")
             else
-                echo "$path is listed to be wiped, and left alone: this machine was installed before"
+                echo "$path is in wipeDisks, but is not wiped, because this machine was installed before"
             fi
         done
     done <<<"$sets"
@@ -281,8 +281,8 @@ check_content() {
     if [ "$ACCEPT" = new ] && [ -z "$before" ]; then return; fi
     found=$(content)
     if [ -n "$found" ]; then
-        fail "$device ($stable) is not empty, and not an installation of this machine: $found${marker:+; it says of itself: $marker}" \
-            "look at what is there; if it may go, $consent"
+        fail "$device ($stable) is not empty, and not an installation of this machine: $found${marker:+; its marker is: $marker}" \
+            "look at its content; if it may be deleted, $consent"
     fi
 }
 
@@ -293,11 +293,11 @@ check_recorded() { # the rule may choose another disk than before because that o
     fi
     there=$(jq -r --arg link "$recorded" '.[] | select(.links | index([$link])).path' <<<"$disks")
     if [ -n "$there" ]; then
-        fail "this machine is installed on $recorded ($there), and $(jq -c .device "$rules") now means $device ($stable)" \
-            "name the one that is wanted in boot.install.device (or the installDevice of this server), by byId"
+        fail "this machine is installed on $recorded ($there), but the rules $(jq -c .device "$rules") now select $device ($stable)" \
+            "name the right disk in boot.install.device (or the installDevice of this server), by byId"
     fi
-    fail "this machine is installed on $recorded, which is not there; $(jq -c .device "$rules") now means $device ($stable);\
- there are: $(described <<<"$disks")" "see why that disk is missing; if it is gone for good, $consent"
+    fail "this machine is installed on $recorded, which is missing; the rules $(jq -c .device "$rules") now select $device\
+ ($stable); the disks are: $(described <<<"$disks")" "find out why that disk is missing; if it will not come back, $consent"
 }
 
 # With two file systems labelled boot the first boot of CoreOS ends in an error (coreos-unique-boot.service), or the
@@ -311,11 +311,11 @@ check_others() {
         if is_ours "$marker"; then
             what="an earlier installation of this machine ($(jq -r .generation <<<"$marker"))"
         elif [ -n "$marker" ]; then
-            what="an installation that says of itself: $marker"
+            what="an installation with the marker $marker"
         fi
-        fail "another disk than $device, which is to be installed to, holds $what, and CoreOS starts from neither of two:\
+        fail "besides $device, the disk to install to, another disk has $what, and CoreOS does not start with two:\
  $(jq -c --arg path "$other" 'map(select(.path == $path))' <<<"$disks" | described)" \
-            'if what is there may go, list that disk in wipeDisks; else take it out of the machine'
+            'if its content may be deleted, list that disk in wipeDisks; otherwise take it out of the machine'
     done < <(jq -r --arg device "$device" '.[] | select(.path != $device)
         | select([.. | objects | select(.label? == "boot")] | length > 0).path' <<<"$disks")
 }
@@ -367,11 +367,11 @@ fetch_image() {
         "${trust[@]}" --retry "${DOWNLOAD_RETRIES:-8}" --retry-all-errors --output "$file" "$IMAGE_URL" \
         2>"$state/curl.err" ||
         fail "the disk image cannot be downloaded from $IMAGE_URL: $(tail -n 1 "$state/curl.err")" \
-            "see that the machine reaches the server, and that the stream names what is there"
+            "check that the machine reaches the server, and that the stream names an existing file"
     read -r actual _ < <(sha256sum "$file")
     [ "$actual" = "$IMAGE_SHA256" ] || fail \
-        "the disk image from $IMAGE_URL has SHA-256 $actual, and the stream says $IMAGE_SHA256" \
-        'correct the stream, or what the server has'
+        "the disk image from $IMAGE_URL has SHA-256 $actual, but the stream metadata say $IMAGE_SHA256" \
+        'correct the stream, or the file on the server'
     image=(--image-file "$file" --insecure) # it has no signature file; its hash was checked
 }
 
@@ -461,7 +461,7 @@ install_system() {
     status installing
     coreos-installer install "${options[@]}" "${image[@]}" "$device" >"$state/coreos-installer.log" 2>&1 ||
         fail "coreos-installer failed: $(tr '\r' '\n' <"$state/coreos-installer.log" | tail -n 3 | paste -sd' ')" \
-            'correct the cause and run up again; the disk holds no system now'
+            'correct the cause and run up again; the disk contains no system now'
 }
 
 mark_installation() {
@@ -470,7 +470,7 @@ mark_installation() {
     status installing
     until udevadm settle && [ -n "$(boot_partition "$device")" ]; do
         [ "$waited" -lt 15 ] || fail "$device has no file system with label boot after the installation" \
-            'this is not a CoreOS image, or its partitions are not seen: look at lsblk on the live system'
+            'this is not a CoreOS image, or its partitions are not visible: look at lsblk on the live system'
         sleep 1
         waited=$((waited + 1))
     done
@@ -484,7 +484,7 @@ flock 9
 trap 'fail "install.sh failed at line $LINENO: $BASH_COMMAND" "look at journalctl -u metal-ipi-install on the live system"' ERR
 status waiting
 case $ACCEPT in # empty, wipe, or new: whatever is on a machine's disks that was just ordered
-new) consent='have the machine made anew (pulumi up --replace with its URN)' ;;
+new) consent='replace the machine (pulumi up --replace with its URN)' ;;
 *) consent='give consent for this server (consent: wipe)' ;;
 esac
 if recorded=$(kernel_argument metal-ipi.device); then before=yes; fi

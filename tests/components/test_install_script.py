@@ -123,11 +123,11 @@ def test_a_whole_installation(machine: Machine) -> None:
     [
         (
             {"serial": "SSD"},
-            'no disk is {"serial":"SSD"}; there are: /disks/sda (2 GiB, vendor ACME    , model Fast SSD',
+            'no disk meets the rules {"serial":"SSD"}; the disks are: /disks/sda (2 GiB, vendor ACME    , model Fast',
         ),
-        ({"serial": "SSD-1", "rotational": True}, "no disk is"),
+        ({"serial": "SSD-1", "rotational": True}, "no disk meets"),
         ({"maxSize": 1}, "/disks/sdb (8 GiB, vendor Spin, model Slow HDD, serial HDD-2, wwn 0x5002, hctl 1:0:0:0, rot"),
-        ({"rotational": False}, 'several disks are {"rotational":false}: /disks/sda ('),
+        ({"rotational": False}, 'several disks meet the rules {"rotational":false}: /disks/sda ('),
         ({"byPath": "x"}, "install.sh failed at line"),
     ],
     ids=str,
@@ -139,7 +139,7 @@ def test_without_exactly_one_disk_nothing_is_written(machine: Machine, rules: di
 def test_of_two_smallest_none_is_taken(tmp_path: Path) -> None:
     machine = Machine(tmp_path, _SSD, Disk(name="sdc", size=2 * GIB))
     reason, remedy = _failed(machine)
-    assert "several disks are" in reason and "/disks/sdc (2 GiB, not rotational)" in reason
+    assert "several disks meet" in reason and "/disks/sdc (2 GiB, not rotational)" in reason
     assert "add a rule" in remedy
 
 
@@ -169,7 +169,10 @@ def test_some_disks_never_match(tmp_path: Path, changes: dict[str, Any], why: st
     machine = Machine(tmp_path, Disk(name="sdx", size=GIB, lsblk=changes))
     machine.installed("sdx", None)
     reason, _ = _failed(machine, accept="wipe")
-    assert reason.startswith('no disk is {"smallest":true}; there are: /disks/sdx (') and f"never: {why}" in reason
+    assert (
+        reason.startswith('no disk meets the rules {"smallest":true}; the disks are: /disks/sdx (')
+        and f"never: {why}" in reason
+    )
 
 
 def _foreign(machine: Machine, kind: str) -> str:
@@ -188,7 +191,7 @@ def _foreign(machine: Machine, kind: str) -> str:
         return '"cluster": "other.test"'
     if kind == "broken marker":
         machine.installed("sda", "{")
-        return "it says of itself: {"
+        return "its marker is: {"
     machine.fill("sda", 4096 if kind == "data in front" else 2 * GIB - 4096, b"something")
     return "data of no known kind"
 
@@ -310,10 +313,11 @@ def test_no_other_disk_takes_the_place_of_one_that_is_gone(tmp_path: Path, accep
     machine = Machine(tmp_path, _NVME, _HDD)
     reason, advice = _failed(machine, cmdline=_RECORDED, accept=accept, environment={"DISK_WAIT": "30"})
     assert reason.startswith(
-        "this machine is installed on /dev/disk/by-id/wwn-0x5001, which is not there; "
-        '{"smallest":true} now means /disks/nvme0n1 (/dev/disk/by-id/nvme-eui.0025); there are: /disks/nvme0n1 (3 GiB'
+        "this machine is installed on /dev/disk/by-id/wwn-0x5001, which is missing; "
+        'the rules {"smallest":true} now select /disks/nvme0n1 (/dev/disk/by-id/nvme-eui.0025); '
+        "the disks are: /disks/nvme0n1 (3 GiB"
     )
-    assert advice.startswith("see why that disk is missing; if it is gone for good, ") and remedy in advice
+    assert advice.startswith("find out why that disk is missing; if it will not come back, ") and remedy in advice
     assert machine.waited == 30
     assert machine.run(cmdline=_RECORDED, accept="wipe").returncode == 0
     assert machine.marker("nvme0n1") == json.loads(_marker(generation=PLAN.generation))
@@ -323,7 +327,7 @@ def test_a_disk_that_came_later_does_not_take_the_place_of_the_recorded_one(mach
     reason, remedy = _failed(machine, cmdline="metal-ipi.device=/dev/disk/by-id/nvme-eui.0025")
     assert reason == (
         "this machine is installed on /dev/disk/by-id/nvme-eui.0025 (/disks/nvme0n1), "
-        'and {"smallest":true} now means /disks/sda (/dev/disk/by-id/wwn-0x5001)'
+        'but the rules {"smallest":true} now select /disks/sda (/dev/disk/by-id/wwn-0x5001)'
     )
     assert "by byId" in remedy
 
@@ -394,7 +398,7 @@ def test_of_a_new_machine_whatever_is_there_goes_until_it_was_installed_once(mac
     ("marker", "what"),
     [
         (_marker(), f"an earlier installation of this machine ({'f' * 16})"),
-        (_marker(machine="rack-worker-1.rack.facility.test"), "an installation that says of itself: {"),
+        (_marker(machine="rack-worker-1.rack.facility.test"), "an installation with the marker {"),
         (None, "a file system with label boot"),
     ],
     ids=["ours", "another machine's", "unmarked"],
@@ -403,7 +407,7 @@ def test_no_second_system_is_left_on_another_disk(machine: Machine, marker: str 
     """CoreOS would not start, or the old system would."""
     machine.installed("sda", marker)
     reason, remedy = _failed(machine, device={"rotational": True}, accept="wipe")
-    assert reason.startswith(f"another disk than /disks/sdb, which is to be installed to, holds {what}")
+    assert reason.startswith(f"besides /disks/sdb, the disk to install to, another disk has {what}")
     assert "/disks/sda (2 GiB, vendor ACME    , " in reason and "byId ata-SSD_1 or" in reason
     assert "list that disk in wipeDisks" in remedy
     assert machine.run(device={"rotational": True}, wipe_disks=({"byId": "ata-SSD_1"},)).returncode == 0
@@ -414,8 +418,8 @@ def test_no_second_system_is_left_on_another_disk(machine: Machine, marker: str 
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [
-        ({"serial": "none"}, 'no disk is {"serial":"none"}, which is listed to be wiped; there are: /disks/sda'),
-        ({"rotational": False}, "which is listed to be wiped, is /disks/sda, the disk to install to"),
+        ({"serial": "none"}, 'no disk meets the rules {"serial":"none"} of wipeDisks; the disks are: /disks/sda'),
+        ({"rotational": False}, "of wipeDisks select /disks/sda, the disk to install to"),
     ],
 )
 def test_a_wrong_list_is_told_before_anything_is_wiped(machine: Machine, rules: dict[str, Any], reason: str) -> None:
@@ -525,7 +529,7 @@ def test_a_disk_image_from_a_server_of_the_sites_own_authority(machine: Machine)
 
 def test_a_disk_image_with_another_hash_is_not_installed(machine: Machine, image: Artifact) -> None:
     reason, remedy = _failed(machine, image=Artifact(url=image.url, sha256="0" * 64))
-    assert reason.endswith(f"has SHA-256 {image.sha256}, and the stream says {'0' * 64}")
+    assert reason.endswith(f"has SHA-256 {image.sha256}, but the stream metadata say {'0' * 64}")
     assert "correct the stream" in remedy
 
 
