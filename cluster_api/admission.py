@@ -23,13 +23,13 @@ from metal_ipi.cluster_api.api import Api, ApiError, Object
 from metal_ipi.cluster_api.clusters import (
     Clusters,
     NotUsable,
+    problems_text,
     read,
     refuse_another_name,
     refuse_domains,
     refuse_without_servers,
     secrets_of,
     servers_of,
-    told,
 )
 from metal_ipi.cluster_api.engine.state import StateError
 from metal_ipi.cluster_api.manifests import UNKNOWN
@@ -109,7 +109,7 @@ def _checked(facility: Object, secrets: Mapping[str, str] | None) -> Settings:
         tree = UNKNOWN.added(settings.merged(facility["spec"].get("settings") or {}, {}))
         return settings.validated({**tree, "rehearsal": True})
     except SettingsError as error:
-        raise NotUsable("SettingsRefused", told(error)) from None
+        raise NotUsable("SettingsRefused", problems_text(error)) from None
 
 
 async def serve(admission: Admission, certificates: Path, port: int, address: str | None = None) -> None:

@@ -169,13 +169,13 @@ class Api:
                 _request_timeout=30,
             )
         except ApiException as error:
-            raise ApiError(f"{method} {path}: {error.status} {_said(error)}", int(error.status or 0)) from None
+            raise ApiError(f"{method} {path}: {error.status} {_error_text(error)}", int(error.status or 0)) from None
         except Exception as error:  # urllib3's, which the client does not wrap
             raise ApiError(f"{method} {path}: {type(error).__name__}: {error}", 0) from None
         return cast(Object, answer)
 
 
-def _said(error: ApiException) -> str:
+def _error_text(error: ApiException) -> str:
     try:
         return str(json.loads(error.body or "{}").get("message") or error.reason)
     except (ValueError, AttributeError):

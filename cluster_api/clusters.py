@@ -112,7 +112,7 @@ class Work:
         try:
             return await self.engine.look(settings.declaration(tree))
         except ManifestsError as error:
-            raise NotUsable("ManifestsRefused", self.manifests.told(str(error))) from None
+            raise NotUsable("ManifestsRefused", self.manifests.with_secret_names(str(error))) from None
 
     @property
     def namespace(self) -> str:
@@ -155,7 +155,7 @@ class Clusters:
         try:
             tree, valid = read(facility, secrets, given)
         except SettingsError as error:
-            raise NotUsable("SettingsRefused", told(error)) from None
+            raise NotUsable("SettingsRefused", problems_text(error)) from None
         refuse_another_name(valid, cluster)
         refuse_without_servers(state, valid)
         return Work(
@@ -294,6 +294,6 @@ def is_paused(item: Object, cluster: Object | None) -> bool:
     return annotated or bool(((cluster or {}).get("spec") or {}).get("paused"))
 
 
-def told(error: SettingsError) -> str:
+def problems_text(error: SettingsError) -> str:
     """The problems of settings, as the message of a condition."""
     return "\n".join(f"{each.path} = {each.value}: {each.why}; {each.remedy}" for each in error.problems)

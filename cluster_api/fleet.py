@@ -31,13 +31,13 @@ async def clusters(api: Api) -> list[dict[str, Any]]:
     found, facilities, control_planes, machines = await asyncio.gather(*(api.list(kind, "") for kind in kinds))
     there, planes = _by_name(facilities), _by_name(control_planes)
     return [
-        _told(each, facility, _referred(each, "controlPlaneRef", planes), _machines_of(each, machines))
+        _status(each, facility, _referred(each, "controlPlaneRef", planes), _machines_of(each, machines))
         for each in found
         if (facility := _referred(each, "infrastructureRef", there)) is not None
     ]
 
 
-def _told(
+def _status(
     cluster: Object, facility: Object, control_plane: Object | None, machines: Sequence[Object]
 ) -> dict[str, Any]:
     settings: Mapping[str, Any] = facility["spec"].get("settings") or {}

@@ -45,7 +45,7 @@ class Manifests:
         folders = [*(install.get("manifests") or []), *(str(each) for each in self.folders.values())]
         return {**tree, "install": {**install, "manifests": folders}}
 
-    def told(self, message: str) -> str:
+    def with_secret_names(self, message: str) -> str:
         """A message with the Secrets' names in place of the folders."""
         for name, folder in self.folders.items():
             message = message.replace(str(folder), f"Secret {name}")

@@ -227,7 +227,7 @@ class _Work:
                 if value not in record.values and any(_is_of(holder, spec.beside) for holder in holders):
                     continue
                 if mine is None or value in record.values:
-                    problems.append(f"{record.name} {record.type} is {value} ({_known(holders)})")
+                    problems.append(f"{record.name} {record.type} is {value} ({_owners_text(holders)})")
             aliases = now.get((record.name, "CNAME"), {}) if record.type != "CNAME" else {}
             problems += [f"{record.name} is an alias, CNAME {target}" for target in sorted(aliases)]
         if problems:
@@ -314,7 +314,7 @@ def _ttl(ttl: int | None, changes: Sequence[Change], now: Found) -> int:
     return max((seconds for change in changes for seconds in now.get(change.key, {}).values()), default=60)
 
 
-def _known(holders: Iterable[Owner]) -> str:
+def _owners_text(holders: Iterable[Owner]) -> str:
     stacks = sorted({holder.stack for holder in holders})
     return "of stack " + ", ".join(stacks) if stacks else "its owner is not known"
 

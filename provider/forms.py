@@ -65,7 +65,7 @@ NOT_EMPTY = AfterValidator(_not_empty)
 """A validator: at least one item."""
 
 
-def _whole(value: Any) -> Any:
+def _integer(value: Any) -> Any:
     """Convert a float to int: Pulumi's protocol has no integers."""
     if isinstance(value, float):
         if not value.is_integer():
@@ -74,7 +74,7 @@ def _whole(value: Any) -> Any:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+Whole = Annotated[int, BeforeValidator(_integer)]
 HostName = Annotated[str, form(HOST, "a host name")]
 Ipv4 = Annotated[str, form(r"(\d{1,3}\.){3}\d{1,3}", "an IPv4 address")]
 ShortName = Annotated[str, form(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "a host name")]

@@ -155,7 +155,7 @@ class Inputs(BaseModel):
         try:
             made = handler(_nested(cls, known))
         except ValidationError as error:
-            found += [_told(cls, each) for each in error.errors()]
+            found += [_init_error(cls, each) for each in error.errors()]
         found += [InitErrorDetails(type=wrong(why), loc=where, input=None) for where, why in cls.conflicts(given)]
         if found or made is None:
             raise ValidationError.from_exception_data(cls.__name__, found)
@@ -215,7 +215,7 @@ def _nested(declared: type[Inputs], given: Mapping[str, Any]) -> dict[str, Any]:
 # --- messages -------------------------------------------------------------------------------------------------------
 
 
-def _told(declared: type[Inputs], error: ErrorDetails) -> InitErrorDetails:
+def _init_error(declared: type[Inputs], error: ErrorDetails) -> InitErrorDetails:
     """pydantic's error, in our words."""
     where = error["loc"]
     if where and where[0] in _flat(declared):

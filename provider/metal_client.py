@@ -166,7 +166,7 @@ class MetalClient:
             raise Passing(f"HTTP {answer.status_code}", wait=min(web.retry_after(answer.headers), _LONGEST_WAIT))
         if answer.status_code >= 400:
             kind = Unprocessable if answer.status_code == 422 and method == "DELETE" else Refused
-            words = _words(answer)
+            words = _error_text(answer)
             message = f"{self.where} refuses {method} {path}: {words} (HTTP {answer.status_code})"
             remedy = _REMEDIES.get(answer.status_code)
             raise kind(f"{message}; {remedy}" if remedy else message, answer.status_code, words)
@@ -185,7 +185,7 @@ _REMEDIES = {
 }
 
 
-def _words(answer: httpx.Response) -> str:
+def _error_text(answer: httpx.Response) -> str:
     """The API's own message: `{"errors": [...]}` or `{"error": …}`."""
     try:
         body = answer.json()

@@ -109,7 +109,7 @@ def patch(node: Mapping[str, Any], before: _Node, wanted: _Node) -> dict[str, An
     here = [taint for taint in present if _identity(taint) in ours]
     new = [_taint(taint) for taint in wanted.get("taints") or ()]
     result: dict[str, Any] = {"metadata": {"labels": changed}} if changed else {}
-    if sorted(map(_told, here)) != sorted(map(_told, new)):
+    if sorted(map(_taint_id, here)) != sorted(map(_taint_id, new)):
         result["spec"] = {"taints": [*kept, *new] or None}
     return result
 
@@ -117,10 +117,10 @@ def patch(node: Mapping[str, Any], before: _Node, wanted: _Node) -> dict[str, An
 def _seen(wanted: _Node, node: Mapping[str, Any]) -> _Node:
     """The part of the wanted marks that is on the node."""
     labels = (node.get("metadata") or {}).get("labels") or {}
-    taints = {_told(taint) for taint in (node.get("spec") or {}).get("taints") or ()}
+    taints = {_taint_id(taint) for taint in (node.get("spec") or {}).get("taints") or ()}
     found = {
         "labels": {key: labels[key] for key in wanted.get("labels") or {} if key in labels},
-        "taints": [taint for taint in wanted.get("taints") or () if _told(taint) in taints],
+        "taints": [taint for taint in wanted.get("taints") or () if _taint_id(taint) in taints],
     }
     return {**wanted, **{name: value for name, value in found.items() if name in wanted}}
 
@@ -133,11 +133,11 @@ def _identity(taint: Mapping[str, Any]) -> tuple[str, str]:
     return str(taint["key"]), str(taint["effect"])
 
 
-def _told(taint: Mapping[str, Any]) -> tuple[str, str, str]:
+def _taint_id(taint: Mapping[str, Any]) -> tuple[str, str, str]:
     return (*_identity(taint), str(taint.get("value") or ""))
 
 
 def _taint(taint: Mapping[str, Any]) -> dict[str, str]:
     """A taint in the API's form."""
-    key, effect, value = _told(taint)
+    key, effect, value = _taint_id(taint)
     return {"key": key, "effect": effect, **({"value": value} if value else {})}

@@ -24,14 +24,14 @@ def of_json(text: str) -> Any:
     """Parse a configuration value; text that is not JSON is returned as it is. `unfit` reports values that Python
     cannot hold."""
     try:
-        return json.loads(text, parse_int=_whole)
+        return json.loads(text, parse_int=_number)
     except ValueError:
         return text
     except RecursionError:
         return functools.reduce(lambda inner, _: [inner], range(DEEPEST + 1), cast("list[Any]", []))
 
 
-def _whole(digits: str) -> float:
+def _number(digits: str) -> float:
     """A whole number; infinite if Python refuses to parse it, so that `unfit` reports it."""
     return int(digits) if len(digits) < sys.int_info.str_digits_check_threshold else math.inf
 

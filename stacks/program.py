@@ -21,7 +21,7 @@ from metal_ipi.stacks.kinds import is_hub
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.pools.cluster import machines_of, pool_of
 from metal_ipi.stacks.pools.splitting import split
-from metal_ipi.stacks.pools.told import told
+from metal_ipi.stacks.pools.told import outputs_for_pools
 from metal_ipi.stacks.reading import given
 from metal_ipi.stacks.sections.dns import NoDns
 from metal_ipi.stacks.service_addresses import service_addresses
@@ -177,6 +177,6 @@ def declare(
         "nodes": pulumi.Output.all(*nodes).apply(lambda parts: [node for part in parts for node in part]),
         "kubeconfig": base.assets.kubeconfig,
         "kubeadminPassword": base.assets.kubeadmin_password,
-        **(told(base, credentials, control_plane.machines, control_plane_installed) if whole else {}),
+        **(outputs_for_pools(base, credentials, control_plane.machines, control_plane_installed) if whole else {}),
     }
     return {name: value for name, value in outputs.items() if value is not None}

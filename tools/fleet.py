@@ -61,7 +61,7 @@ def write(root: Path, hubs: Sequence[str], target: Path) -> tuple[Path, str]:
     """
     wanted = _named(hubs)
     with ThreadPoolExecutor(max_workers=8) as asking:
-        answers = dict(zip(wanted, asking.map(_asked, wanted.values()), strict=True))
+        answers = dict(zip(wanted, asking.map(_clusters_of, wanted.values()), strict=True))
     silent = {name: found for name, found in answers.items() if isinstance(found, str)}
     told = {name: found for name, found in answers.items() if not isinstance(found, str)}
     clusters = merged(described(root), {name: [of_hub(each, name) for each in found] for name, found in told.items()})
@@ -250,7 +250,7 @@ def _named(hubs: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _asked(kubeconfig: Path) -> list[dict[str, Any]] | str:
+def _clusters_of(kubeconfig: Path) -> list[dict[str, Any]] | str:
     """The clusters of a hub, or why it does not tell."""
     command = [sys.executable, "-m", "metal_ipi.cluster_api.fleet", "--kubeconfig", str(kubeconfig)]
     try:

@@ -67,12 +67,12 @@ def _check(file: Path) -> None:
         raise StackError(f"the policy configuration {file} is not a JSON object", remedy="see docs/policy.md")
     parameters = {"all": {"enforcementLevel"}, **{r.name: {"enforcementLevel", *r.parameters} for r in RULES}}
     for rule, value in cast("dict[str, Any]", document).items():
-        _known(file, f"there is no rule '{rule}'", rule, parameters)
+        _refuse_unknown(file, f"there is no rule '{rule}'", rule, parameters)
         names: dict[str, Any] = (
             cast("dict[str, Any]", value) if isinstance(value, dict) else {"enforcementLevel": value}
         )
         for name in names:
-            _known(file, f"the rule {rule} has no parameter '{name}'", name, parameters[rule])
+            _refuse_unknown(file, f"the rule {rule} has no parameter '{name}'", name, parameters[rule])
         if (level := names.get("enforcementLevel", LEVELS[0])) not in LEVELS:
             raise StackError(
                 f"the rule {rule} has the enforcement level {level!r}",
@@ -81,7 +81,7 @@ def _check(file: Path) -> None:
             )
 
 
-def _known(file: Path, problem: str, name: str, names: Iterable[str]) -> None:
+def _refuse_unknown(file: Path, problem: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
         close = get_close_matches(name, names, 1)
         raise StackError(

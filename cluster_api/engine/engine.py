@@ -273,7 +273,7 @@ class Engine:
         if not self._running:
             self._types = types()
 
-    def said(self, urn: str, message: str) -> None:
+    def set_message(self, urn: str, message: str) -> None:
         """Stores the latest message of a step."""
         self._said[urn] = self._redact(message)
         self._tell()
@@ -293,7 +293,7 @@ class _Log:
         self, message: str, *, urn: str, ephemeral: bool, debug: bool = False, warning: bool = False
     ) -> None:
         if not debug:
-            self._engine.said(urn, message)
+            self._engine.set_message(urn, message)
 
 
 def _leaves_something(kind: ResourceType) -> bool:

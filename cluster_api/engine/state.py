@@ -66,7 +66,7 @@ def name_of(urn: str) -> str:
     return urn.rpartition("::")[2]
 
 
-def beside(urn: str, name: str) -> str:
+def action_urn(urn: str, name: str) -> str:
     """A URN for an action that is done for a resource: the resource's URN with another name."""
     return f"{urn.rpartition('::')[0]}::{name}"
 

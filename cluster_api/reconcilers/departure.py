@@ -7,7 +7,7 @@ OpenShift's etcd does not accept a machine that comes back without its data whil
 from __future__ import annotations
 
 from metal_ipi.cluster_api.clusters import FORMED, Work, made
-from metal_ipi.cluster_api.engine.state import Entry, State, beside, name_of
+from metal_ipi.cluster_api.engine.state import Entry, State, action_urn, name_of
 from metal_ipi.cluster_api.reconcilers import joined
 from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings
@@ -44,7 +44,7 @@ def begin(work: Work, state: State, node: Node, settings: Settings) -> None:
         await etcd_member.remove_secrets(job, cluster)
         await work.engine.mark(entry.urn, _LEFT)
 
-    work.engine.act(beside(entry.urn, f"{node.hostname}-departure"), settings, leave, leaving=True)
+    work.engine.act(action_urn(entry.urn, f"{node.hostname}-departure"), settings, leave, leaving=True)
 
 
 def _installation(state: State, node: Node) -> Entry | None:

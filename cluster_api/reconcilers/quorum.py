@@ -22,7 +22,7 @@ async def keep(api: Api, work: Work, node: Node) -> None:
     if formed is None:
         return
     cluster = Cluster(formed.inputs["spec"], patience=0)
-    away = await _away(api, work, node, cluster)
+    away = await _unavailable(api, work, node, cluster)
     members = work.nodes.control_plane
     left, needed = len(members) - 1 - len(away), len(members) // 2 + 1
     missing = await etcd.trouble(
@@ -37,7 +37,7 @@ async def keep(api: Api, work: Work, node: Node) -> None:
         )
 
 
-async def _away(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
+async def _unavailable(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
     """Which other control plane machines do not count, and why. A node whose server was powered off still is Ready for
     40 s (node-monitor-grace-period of OpenShift's default worker latency profile), so running operations on servers
     count, too."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from metal_ipi.cluster_api import conditions
 from metal_ipi.cluster_api.api import MACHINE, MANAGER, Api, Object
 from metal_ipi.cluster_api.clusters import FORMED, NotUsable, Work, leaving, made
-from metal_ipi.cluster_api.engine.state import Entry, beside
+from metal_ipi.cluster_api.engine.state import Entry, action_urn
 from metal_ipi.cluster_api.reconcilers import joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, status_of
 from metal_ipi.cluster_api.reconcilers.quorum import seconds_since
@@ -51,7 +51,7 @@ def decide(spec: RemediationSpec, *, begun: int, seconds: float, installed: bool
 
 async def tell(api: Api, machine: Object, *said: Mapping[str, Any]) -> None:
     """Set these conditions of a Machine; others that this provider set before are removed."""
-    if all(status_of(machine, each["type"], ("status", "reason", "message")) == _told(each) for each in said):
+    if all(status_of(machine, each["type"], ("status", "reason", "message")) == _values(each) for each in said):
         return
     kinds = {each["type"] for each in said}
     found = [each for each in conditions.written(machine, said) if each["type"] in kinds]
@@ -60,7 +60,7 @@ async def tell(api: Api, machine: Object, *said: Mapping[str, Any]) -> None:
     await api.apply(MACHINE, *place, body, "status", manager=f"{MANAGER}-remediation")
 
 
-def _told(each: Mapping[str, Any]) -> tuple[str, ...]:
+def _values(each: Mapping[str, Any]) -> tuple[str, ...]:
     return each["status"], each["reason"], each["message"]
 
 
@@ -172,7 +172,7 @@ def _begin(work: Work, node: Node, server: Entry, settings: Settings) -> None:
         async with joined.driver(work, context.settings, context.status) as driver:
             await driver.restart(server.outputs["machineId"])
 
-    work.engine.act(beside(server.urn, _act(node)), settings, cycle)
+    work.engine.act(action_urn(server.urn, _act(node)), settings, cycle)
 
 
 def _act(node: Node) -> str:

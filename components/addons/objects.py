@@ -20,7 +20,7 @@ from metal_ipi.components.install.manifest_rules import (
     identity,
     known_kinds,
     mapping,
-    told,
+    object_text,
 )
 from metal_ipi.components.install.manifests import documents
 
@@ -58,7 +58,7 @@ def read(given: Iterable[Given]) -> list[list[dict[str, Any]]]:
         for it in objects:
             wrong = list(_wrong(it))
             if not wrong and (named := identity(it.tree)) in seen:
-                wrong = [f"{told(named)} is in {seen[named]}, too -> remove one"]
+                wrong = [f"{object_text(named)} is in {seen[named]}, too -> remove one"]
             problems += [f"{it.where}: {problem}" for problem in wrong]
             seen.setdefault(identity(it.tree), it.where)
         found.append([awaited(it.tree, each.wait_for) for it in objects])

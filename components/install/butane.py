@@ -41,7 +41,7 @@ def translate(program: str, path: Path, where: str) -> str:
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise ButaneError(f"{where}: {program} cannot be run: {error} -> see whether install.butane is it") from None
     if done.returncode != 0:
-        raise ButaneError(*(f"{where}{each} -> correct the Butane there" for each in _told(done.stderr)))
+        raise ButaneError(*(f"{where}{each} -> correct the Butane there" for each in _problems(done.stderr)))
     if not re.search(r"^kind: MachineConfig$", done.stdout, re.MULTILINE):
         raise ButaneError(
             f"{where}: it is not a MachineConfig -> set variant: openshift, and the version of the release"
@@ -49,7 +49,7 @@ def translate(program: str, path: Path, where: str) -> str:
     return done.stdout
 
 
-def _told(said: str) -> list[str]:
+def _problems(said: str) -> list[str]:
     """Butane's messages, each with its line number if it has one."""
     lines = [
         f":{found['line']}: {found['why']} ({found['path']})" for found in map(_FOUND.match, said.splitlines()) if found

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from metal_ipi.components.install.manifest_rules import told
+from metal_ipi.components.install.manifest_rules import object_text
 from metal_ipi.components.install.manifests import identities
 
 _ASSETS = {
@@ -168,9 +168,8 @@ def _add(manifests: Mapping[str, str], work_directory: Path) -> None:
         if name in names:
             raise DriverError(f"install.manifests: {name}: the installer has a file of this name; rename it", 4)
         for each in identities(text) & objects.keys():
-            raise DriverError(
-                f"install.manifests: {name}: the installer makes {told(each)} itself ({objects[each]}); remove it", 4
-            )
+            made = f"the installer makes {object_text(each)} itself ({objects[each]})"
+            raise DriverError(f"install.manifests: {name}: {made}; remove it", 4)
         (work_directory / "openshift" / name).write_bytes(text.encode())
 
 

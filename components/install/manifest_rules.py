@@ -157,16 +157,15 @@ def wrong(objects: Iterable[Object], other_kinds: Iterable[str] = ()) -> Iterato
         if not found:
             named = identity(each.tree)
             if named in OWN_OBJECTS:
-                found = [
-                    f"the installer makes {told(named)} itself -> change it by settings, or after the installation"
-                ]
+                made = f"the installer makes {object_text(named)} itself"
+                found = [f"{made} -> change it by settings, or after the installation"]
             elif named in seen:
-                found = [f"{told(named)} is in {seen[named]}, too -> remove one"]
+                found = [f"{object_text(named)} is in {seen[named]}, too -> remove one"]
             seen.setdefault(named, each.where)
         yield from (f"{each.where}: {problem}" for problem in found)
 
 
-def told(named: tuple[str, str, str, str]) -> str:
+def object_text(named: tuple[str, str, str, str]) -> str:
     """An object's identity, for messages."""
     _, kind, namespace, name = named
     return f"{kind} {f'{namespace}/' if namespace else ''}{name}"

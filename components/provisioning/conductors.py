@@ -161,7 +161,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
         NAME,
         {
             "initContainers": [prepare, server],
-            "containers": [ironic, *_beside(args)],
+            "containers": [ironic, *_sidecars(args)],
             "volumes": volumes,
             "terminationGracePeriodSeconds": _STOP_SECONDS,
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
@@ -182,7 +182,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
     )
 
 
-def _beside(args: IronicArgs) -> list[Object]:
+def _sidecars(args: IronicArgs) -> list[Object]:
     """Containers beside a conductor that may end before it."""
     found = [metrics.container(args, args.metrics)] if args.metrics else []
     if args.ramdisk.kernel:

@@ -101,13 +101,13 @@ def _init(layout: Layout, client: httpx.Client, chosen: Sequence[str]) -> None:
         if time.monotonic() > end:
             raise ServiceFailed(f"{_TRIED} of a clusterctl init before is still there after {_READY_SECONDS} s")
         time.sleep(0.2)
-    _told(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
+    _clusterctl(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
 
 
 def _renew(layout: Layout, hub: HubLayout, client: httpx.Client, provider: providers.Object) -> None:
     """Apply what a provider that is there consists of now: clusterctl itself upgrades to other versions only."""
     option = f"--{providers.OPTIONS[provider['type']]}={provider['name']}"
-    documents = list(yaml.safe_load_all(_told(layout, "generate", "provider", option)))
+    documents = list(yaml.safe_load_all(_clusterctl(layout, "generate", "provider", option)))
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
     define(credentials.access(hub), definitions)
     for document in documents:
@@ -115,7 +115,7 @@ def _renew(layout: Layout, hub: HubLayout, client: httpx.Client, provider: provi
             apply(client, objects.path(document), document)
 
 
-def _told(layout: Layout, *arguments: str) -> str:
+def _clusterctl(layout: Layout, *arguments: str) -> str:
     """Run clusterctl; returns its output. Raises ServiceFailed."""
     done = clusterctl(layout, *arguments)
     if done.returncode != 0:

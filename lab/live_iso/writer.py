@@ -161,15 +161,15 @@ def _within_sectors(records: list[bytes]) -> bytes:
 def _record(name: str, sector: int, size: int, flags: int) -> bytes:
     encoded = name.encode()
     length = 33 + len(encoded) + (len(encoded) + 1) % 2
-    head = struct.pack("<BB", length, 0) + _both(sector) + _both(size) + _DATE
+    head = struct.pack("<BB", length, 0) + _both_endian(sector) + _both_endian(size) + _DATE
     head += struct.pack("<BBB", flags, 0, 0) + _both16(1) + bytes((len(encoded),)) + encoded
     return head.ljust(length, b"\0")
 
 
 def _primary(root: _Folder, label: str, *, sectors: int, table: int, tables: tuple[int, int]) -> bytes:
     little, big = tables
-    data = bytes((_PRIMARY,)) + b"CD001\1\0" + b" " * 32 + label.encode().ljust(32) + bytes(8) + _both(sectors)
-    data += bytes(32) + _both16(1) * 2 + _both16(SECTOR) + _both(table)
+    data = bytes((_PRIMARY,)) + b"CD001\1\0" + b" " * 32 + label.encode().ljust(32) + bytes(8) + _both_endian(sectors)
+    data += bytes(32) + _both16(1) * 2 + _both16(SECTOR) + _both_endian(table)
     data += struct.pack("<II", little, 0) + struct.pack(">II", big, 0)
     data += _record("\0", root.sector, _size(root), _DIRECTORY)
     data += b" " * 128 * 4 + b" " * 37 * 3 + _LONG_DATE * 2 + b"0" * 16 + b"\0" + b"0" * 16 + b"\0" + b"\1\0"
@@ -205,7 +205,7 @@ def _told_where_it_is(isolinux: bytes, sector: int) -> bytes:
     return isolinux[:_TABLE] + table + isolinux[_AFTER_TABLE:]
 
 
-def _both(number: int) -> bytes:
+def _both_endian(number: int) -> bytes:
     return struct.pack("<I", number) + struct.pack(">I", number)
 
 

@@ -42,7 +42,7 @@ class Input(BaseModel):
         try:
             return cls.model_validate({name: value for name, value in document.items() if value is not None})
         except ValidationError as error:
-            raise Unprocessable(*dict.fromkeys(map(_told, error.errors()))) from None
+            raise Unprocessable(*dict.fromkeys(map(_message, error.errors()))) from None
 
     def given(self, *names: str) -> Json:
         """The given values of some fields."""
@@ -60,7 +60,7 @@ def problem(message: str) -> PydanticCustomError:
     return PydanticCustomError(_MESSAGE, "{message}", {"message": message})
 
 
-def _told(error: ErrorDetails) -> str:
+def _message(error: ErrorDetails) -> str:
     if error["type"] == _MESSAGE:
         return error["msg"]
     name = ".".join(str(part) for part in error["loc"]).replace("_", " ").capitalize()

@@ -28,7 +28,7 @@ class ApiError(Exception):
         return {"errors": list(self.messages)}
 
 
-def told(error: Exception) -> list[str]:
+def error_texts(error: Exception) -> list[str]:
     """The error text for a record whose operation is carried out after the request was answered.
 
     An error in the lab itself is recorded there too, with its traceback in the lab's log, so that it does not fail

@@ -31,7 +31,7 @@ from lab.metal_api.catalog import (
     stable_id,
 )
 from lab.metal_api.devices import GONE, Device, add_event
-from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable, told
+from lab.metal_api.exceptions import NotImplementedInLab, Unprocessable, error_texts
 from lab.metal_api.listing import Listing, flag, head, included, link
 from lab.metal_api.offers import facility_document, metro_document
 from lab.metal_api.operations import Call, links, operation
@@ -104,7 +104,7 @@ def fill(account: Account, request: SpotMarketRequest) -> list[Device]:
     try:
         return _ordered(account, request, affordable)
     except Exception as error:  # whatever it is: who asks for something else now is not to hear of it
-        request.again_at, request.refusal = now + AGAIN, ", ".join(told(error))
+        request.again_at, request.refusal = now + AGAIN, ", ".join(error_texts(error))
         return []
 
 

@@ -18,7 +18,7 @@ from pydantic import Field
 from lab.metal_api.body import Input
 from lab.metal_api.catalog import MetroField, stable_id
 from lab.metal_api.devices import BOND, GONE, PORTS, Device, port_id
-from lab.metal_api.exceptions import NotFound, NotImplementedInLab, Unprocessable, told
+from lab.metal_api.exceptions import NotFound, NotImplementedInLab, Unprocessable, error_texts
 from lab.metal_api.gateways import gateway_of, lite_document
 from lab.metal_api.listing import BASE, Listing, link
 from lab.metal_api.networks import VirtualNetwork, VlanAssignment, networks_of
@@ -316,7 +316,7 @@ def _carry_out(account: Account, batch: VlanBatch) -> None:
             else:
                 _unassign(account, device, wanted.network_id)
     except Exception as error:  # whatever it is: who asks for something else now is not to hear of it
-        batch.error_messages = told(error)
+        batch.error_messages = error_texts(error)
         for entry in assigned_to(account, device):
             del account.table(VlanAssignment)[entry.id]
         for entry in before:

@@ -72,7 +72,7 @@ def queried(packet: bytes) -> str | None:
     return ".".join(labels) if place < len(message) else None
 
 
-def left(packet: bytes) -> str:
+def describe(packet: bytes) -> str:
     """Where an IP packet was to go."""
     header = (packet[0] & 0x0F) * 4
     protocol = packet[9]
@@ -116,7 +116,7 @@ def watch(layout: Layout) -> None:
                 name = queried(packet)
                 seen.names |= {name} if name else set()
             elif kind == _IP and packet[16:19] != _OF_THE_WIRE:
-                seen.sent.add(left(packet))
+                seen.sent.add(describe(packet))
         if len(seen.names) + len(seen.sent) > known:
             write_private(layout.witness, json.dumps(seen.document(), indent=2) + "\n")
 

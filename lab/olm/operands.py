@@ -61,7 +61,7 @@ def _items(client: httpx.Client, path: str) -> list[Object]:
     return answer.json()["items"]
 
 
-def _there(client: httpx.Client, path: str) -> Object | None:
+def _get(client: httpx.Client, path: str) -> Object | None:
     answer = client.get(path)
     return answer.json() if answer.is_success else None
 
@@ -114,7 +114,7 @@ def _storage_classes(client: httpx.Client, clusters: list[Object]) -> None:
     """LVM Storage makes a class of each device class, and removes it again."""
     wanted = dict(_classes_of(clusters))
     for name, document in wanted.items():
-        if _there(client, f"{_CLASSES}/{name}") is None:
+        if _get(client, f"{_CLASSES}/{name}") is None:
             apply(client, f"{_CLASSES}/{name}", document)
     for found in _items(client, _CLASSES):
         if found["provisioner"] == _PROVISIONER and found["metadata"]["name"] not in wanted:
@@ -146,7 +146,7 @@ def _policy(client: httpx.Client, item: Object) -> Object:
 def _health_check(client: httpx.Client, item: Object) -> Object:
     """medik8s/node-healthcheck-operator, api/v1alpha1: the phases of a NodeHealthCheck."""
     wanted = item["spec"]["remediationTemplate"]
-    if _there(client, _TEMPLATES.format(**wanted)) is None:
+    if _get(client, _TEMPLATES.format(**wanted)) is None:
         return {"phase": "Disabled", "reason": "RemediationTemplateNotFound"}
     return {"phase": "Enabled", "reason": "NHC is enabled, no ongoing remediation"}
 
@@ -164,9 +164,9 @@ def _registry(client: httpx.Client, item: Object) -> Object:
     space = f"/api/v1/namespaces/{REGISTRY_NAMESPACE}"
     removed = spec.get("managementState") == "Removed"
     if claim := (storage.get("pvc") or {}).get("claim"):
-        problem = "" if _there(client, f"{space}/persistentvolumeclaims/{claim}") else f"there is no claim {claim}"
+        problem = "" if _get(client, f"{space}/persistentvolumeclaims/{claim}") else f"there is no claim {claim}"
     elif "s3" in storage:
-        keys = (_there(client, f"{space}/secrets/{_KEYS}") or {}).get("data") or {}
+        keys = (_get(client, f"{space}/secrets/{_KEYS}") or {}).get("data") or {}
         needed = {"REGISTRY_STORAGE_S3_ACCESSKEY", "REGISTRY_STORAGE_S3_SECRETKEY"}
         problem = "" if needed <= set(keys) else "there are no keys for the object store"
     elif "emptyDir" not in storage:

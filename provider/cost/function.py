@@ -44,15 +44,15 @@ async def cost(settings: Settings, inputs: Values) -> dict[str, Any]:
     given = CostArgs.read(inputs)
     ordered = given.orders
     if given.prices:
-        return _told(ordered, prices.of_document(given.prices, ordered, given.source or ""))
+        return _report(ordered, prices.of_document(given.prices, ordered, given.source or ""))
     try:
         async with MetalClient(settings.need_metal(), timeout=_TIMEOUT, patience=_PATIENCE) as client:
-            return _told(ordered, await prices.asked(client, ordered))
+            return _report(ordered, await prices.asked(client, ordered))
     except ProviderError as error:
         return unknown(f"the price list cannot be read: {error}")
 
 
-def _told(ordered: Orders, known: PriceList) -> dict[str, Any]:
+def _report(ordered: Orders, known: PriceList) -> dict[str, Any]:
     return estimate.summary(estimate.lines(ordered, known), known)
 
 

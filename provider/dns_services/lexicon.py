@@ -120,11 +120,11 @@ class LexiconService:
     async def _call(self, work: Callable[[Any], Result], ttl: int = 0) -> Result:
         """Run `work` with the service's provider; its TTL is part of the provider's configuration."""
         try:
-            return await asyncio.wait_for(asyncio.to_thread(self._told, work, ttl), _CALL_TIMEOUT)
+            return await asyncio.wait_for(asyncio.to_thread(self._run, work, ttl), _CALL_TIMEOUT)
         except TimeoutError:
             raise RemoteError(f"{self.where} does not answer within {_CALL_TIMEOUT:g} s", passing=True) from None
 
-    def _told(self, work: Callable[[Any], Result], ttl: int) -> Result:
+    def _run(self, work: Callable[[Any], Result], ttl: int) -> Result:
         import requests
         from lexicon.exceptions import LexiconError
 
@@ -152,7 +152,7 @@ class LexiconService:
             return Throttled(
                 f"{self.where} limits requests (HTTP 429)", retry_after=retry_after(error.response.headers)
             )
-        said = _said(error.response)
+        said = _error_text(error.response)
         if status in (401, 403) or any(code in said for code in _CREDENTIAL_CODES):
             setting = "dns.authToken" if self._settings.name == "cloudflare" else "dns.options"
             return RemoteError(
@@ -185,7 +185,7 @@ def provider_class(name: str) -> Any:
     return lexicon_services.service_class(name)
 
 
-def _said(response: Any) -> str:
+def _error_text(response: Any) -> str:
     """The service's error message, if it is JSON in Cloudflare's format; never a whole page."""
     try:
         errors = response.json()["errors"]

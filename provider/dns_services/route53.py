@@ -54,11 +54,11 @@ class Route53Service:
 
     async def read(self, keys: Iterable[Key]) -> Found:
         wanted = set(keys)
-        return await asyncio.to_thread(self._told, self._read, wanted)
+        return await asyncio.to_thread(self._call, self._read, wanted)
 
     async def change(self, changes: Sequence[Change], ttl: int, now: Found) -> None:
         pending = [
-            await asyncio.to_thread(self._told, self._send, batch) for batch in _batches(changes, ttl, now) if batch
+            await asyncio.to_thread(self._call, self._send, batch) for batch in _batches(changes, ttl, now) if batch
         ]
         for change_id in pending:
             await self._in_sync(change_id)
@@ -75,13 +75,13 @@ class Route53Service:
                 if error.response.get("Error", {}).get("Code") != "InvalidChangeBatch":
                     raise
 
-        await asyncio.to_thread(self._told, work)
+        await asyncio.to_thread(self._call, work)
 
     async def views(self, keys: Sequence[Key]) -> list[tuple[str, Found]]:
         # `change` waits for INSYNC, after which all of Route 53's servers have the change; so they need not be asked.
         return [(self.where, await self.read(keys))]
 
-    def _told(self, work: Callable[..., Result], *arguments: Any) -> Result:
+    def _call(self, work: Callable[..., Result], *arguments: Any) -> Result:
         """Run `work`, and turn its errors into RemoteError."""
         import botocore.exceptions
 
@@ -174,7 +174,7 @@ class Route53Service:
         backoff = Backoff(timeout=timeout, first=1.0)
         while True:
             try:
-                if await asyncio.to_thread(self._told, self._status, change_id) == "INSYNC":
+                if await asyncio.to_thread(self._call, self._status, change_id) == "INSYNC":
                     return
                 wait = 0.0
             except Throttled as error:

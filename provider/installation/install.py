@@ -232,7 +232,7 @@ class Installer:
         lived, told, pauses = False, "", pace.looks(deadline - begun)
         while True:
             seen, now = await machine.look(job), backoff.clock.now()
-            told, before_that = machine.told(seen), told
+            told, before_that = machine.describe(seen), told
             if told != before_that:
                 pauses = pace.looks(deadline - now)
             left = isinstance(seen, Silent) or seen.boot_id != before

@@ -22,7 +22,7 @@ async def runs_from_disk(job: Job, installer: Installer, status: Status, pace: P
     first_boot = FirstBoot()
     while True:
         seen = await installer.watch()
-        text = machine.told(seen)
+        text = machine.describe(seen)
         if isinstance(seen, Installed) and seen.generation == job.generation:
             coming = first_boot.awaits(seen.first_boot, seen.boot_id)
             if coming is None:

@@ -219,7 +219,7 @@ def _later(command: str) -> str:
     return f"setsid --fork sh -c {shlex.quote(f'sleep 1; {command}')} </dev/null >/dev/null 2>&1\n"
 
 
-def told(seen: Seen) -> str:
+def describe(seen: Seen) -> str:
     """What was seen, in a few words."""
     if isinstance(seen, Silent):
         return seen.why

@@ -134,7 +134,7 @@ class NodeObject:
             patch = missing(record.marks, found, worker=self._job.role == WORKER)
             if patch is None:
                 return found
-            if await self._cluster.patch_node(found, patch) and (told := _told(patch)):
+            if await self._cluster.patch_node(found, patch) and (told := _kinds_text(patch)):
                 await self._status.remark(f"node {self._job.node} has its former labels again: {told}")
             found = await self._cluster.node(self._job.node)
         raise ProviderError(
@@ -162,7 +162,7 @@ def _uid(node: Mapping[str, Any]) -> str:
     return str(node["metadata"]["uid"])
 
 
-def _told(patch: Mapping[str, Any]) -> str:
+def _kinds_text(patch: Mapping[str, Any]) -> str:
     """The keys in a patch, without values, which may be long; and without our own label, which is restored too."""
     metadata, spec = patch.get("metadata") or {}, patch.get("spec") or {}
     keys = {kind: sorted(set(metadata.get(kind) or ()) - {BEING_INSTALLED}) for kind in ("labels", "annotations")}

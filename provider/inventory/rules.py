@@ -191,11 +191,11 @@ def _clock(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
         return
     ahead = host.told.clock[0] - host.told.clock[1]
     if abs(ahead) > _CLOCK:
-        what = f"its BMC's clock is {apart(ahead)} of ours"
+        what = f"its BMC's clock is {difference_text(ahead)} of ours"
         yield warning(what, "set the BMC's time servers: it uses this clock to verify certificates and for its log")
 
 
-def apart(ahead: timedelta) -> str:
+def difference_text(ahead: timedelta) -> str:
     """How far a clock is from ours."""
     seconds = round(abs(ahead).total_seconds())
     words = f"{seconds} s" if seconds < 7200 else f"{seconds // 3600} h"

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from metal_ipi.provider.inventory import disks
 from metal_ipi.provider.inventory.facts import Card, Disk, Hardware
-from metal_ipi.provider.inventory.rules import Host, apart
+from metal_ipi.provider.inventory.rules import Host, difference_text
 from metal_ipi.provider.sizes import GIB
 
 UNTOLD = "not told"
@@ -69,7 +69,7 @@ def _clock(told: Hardware) -> str:
     if told.clock is None:
         return UNTOLD
     ahead = told.clock[0] - told.clock[1]
-    return "as ours" if abs(ahead) <= _EXACT else apart(ahead)
+    return "as ours" if abs(ahead) <= _EXACT else difference_text(ahead)
 
 
 def _health(host: Host) -> str:

@@ -125,21 +125,21 @@ def _disk_latency(_: Cluster, machine: Asked, __: list[Asked]) -> Iterator[Findi
 def _clock(_: Cluster, machine: Asked, machines: list[Asked]) -> Iterator[Finding]:
     mine, remedy = machine.facts, "set machineConfig.ntpServers, or correct the clock in its firmware"
     if abs(mine.ahead) - mine.uncertain > _APART_SECONDS:
-        yield error(f"its clock is {_apart(mine.ahead)} of ours", remedy)
+        yield error(f"its clock is {_difference_text(mine.ahead)} of ours", remedy)
         return
     # Compare with the median, so that a single wrong clock is reported at its own machine.
     others = sorted(each.facts.ahead for each in machines)
     middle = others[len(others) // 2]
     far = mine.ahead - middle
     if abs(far) - mine.uncertain - max(each.facts.uncertain for each in machines) > _SKEW_SECONDS:
-        yield error(f"its clock is {_apart(far)} of the other machines'", remedy)
+        yield error(f"its clock is {_difference_text(far)} of the other machines'", remedy)
     elif mine.clock is None:
         yield warning("it does not report whether its clock is synchronised: it has no chrony", remedy)
     elif not mine.clock.synchronised:
         yield warning("its clock is not synchronised with any server", remedy)
 
 
-def _apart(seconds: float) -> str:
+def _difference_text(seconds: float) -> str:
     return f"{abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
 
 

@@ -25,7 +25,7 @@ def opened(subject: Subject) -> httpx.AsyncClient:
 async def size_of(client: httpx.AsyncClient, url: str, subject: Subject) -> int | None:
     """The size of a file in bytes; None if the server does not tell. Raises RemoteError if the file cannot be
     fetched."""
-    answer = await _asked(client, "HEAD", url, subject)
+    answer = await _request(client, "HEAD", url, subject)
     if answer.status_code == 405:  # some servers do not support HEAD
         async with client.stream("GET", url) as answer:
             pass
@@ -51,12 +51,12 @@ async def sha256_of(client: httpx.AsyncClient, url: str) -> str:
 
 async def content_of(client: httpx.AsyncClient, url: str, subject: Subject) -> bytes:
     """Downloads a small file."""
-    answer = await _asked(client, "GET", url, subject)
+    answer = await _request(client, "GET", url, subject)
     _refuse(answer, url)
     return answer.content
 
 
-async def _asked(client: httpx.AsyncClient, method: str, url: str, subject: Subject) -> httpx.Response:
+async def _request(client: httpx.AsyncClient, method: str, url: str, subject: Subject) -> httpx.Response:
     import httpx
 
     try:

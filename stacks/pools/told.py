@@ -17,7 +17,7 @@ PUBLIC, SECRET = "forPools", "forPoolsSecret"
 """The names of the outputs. `stacks.pools.cluster` reads them."""
 
 
-def told(
+def outputs_for_pools(
     base: ClusterBase,
     credentials: ClusterCredentials,
     control_plane: Mapping[Node, LastingMachine],

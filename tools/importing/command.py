@@ -80,7 +80,7 @@ def write(
         )
     path = Layout(root=root, stack=name).stack_file
     taking = take(*files)
-    told = "\n".join(_told(taking, files, name, missing(taking, name)))
+    told = "\n".join(_report(taking, files, name, missing(taking, name)))
     try:
         with path.open("w" if overwrite else "x") as file:
             file.write(render(taking, files))
@@ -166,7 +166,7 @@ def missing(taking: Taking, stack: str) -> tuple[Problem, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _told(taking: Taking, files: list[Document], stack: str, problems: tuple[Problem, ...]) -> Iterator[str]:
+def _report(taking: Taking, files: list[Document], stack: str, problems: tuple[Problem, ...]) -> Iterator[str]:
     names = [file.name for file in files]
     taken = f"{taking.taken} fields of {' and '.join(names)}"
     yield f"stacks/Pulumi.{stack}.yaml is written: {taken} are copied as they are"

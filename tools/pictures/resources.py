@@ -100,11 +100,11 @@ def of_events(events: Iterable[EngineEvent]) -> list[Resource]:
         told = event.resource_pre_event or event.res_outputs_event
         if told is not None:
             metadata = told.metadata
-            found[metadata.urn] = _told(metadata, found.get(metadata.urn))
+            found[metadata.urn] = _from_metadata(metadata, found.get(metadata.urn))
     return list(found.values())
 
 
-def _told(metadata: StepEventMetadata, known: Resource | None) -> Resource:
+def _from_metadata(metadata: StepEventMetadata, known: Resource | None) -> Resource:
     """Updates a resource with one event. A replacement has several events; the new resource counts, not the old one."""
     change = _CHANGES.get(str(getattr(metadata.op, "value", metadata.op)), "same")
     if known is not None and known.change == "replace":

@@ -106,11 +106,11 @@ class Kernel:
             given = next(value for key, value in values.items() if key.startswith("ipv6.address"))
             ways = [value.split(",")[1] for value in values.values() if value.startswith("::/0,")]
             address, _, prefix = given.partition("/")
-            return _known("NetworkManager", own, address, prefix, values.get("ipv6.gateway") or (ways or [""])[0])
+            return _checked("NetworkManager", own, address, prefix, values.get("ipv6.gateway") or (ways or [""])[0])
         static = [value for value in self.values("ip") if ":" in value]
         for value in static:
             if found := re.fullmatch(r"\[([0-9a-f:]+)\]::\[([0-9a-f:]+)\]:(\d+):[^:]*:[^:]*:none", value):
-                return _known(f"dracut: ip={value}", own, found[1], found[3], found[2])
+                return _checked(f"dracut: ip={value}", own, found[1], found[3], found[2])
         left_to_routers = any(method == "auto" for _, method in said) if said else not static
         return own if left_to_routers else None
 
@@ -148,7 +148,7 @@ class Kernel:
         return told
 
 
-def _known(where: str, own: Address | None, address: str, prefix: str, gateway: str) -> Address:
+def _checked(where: str, own: Address | None, address: str, prefix: str, gateway: str) -> Address:
     """A machine's IPv6 address, if it is what a profile or an argument says. Raises BootError."""
     if own is None or (address, prefix, gateway) != (own.address, str(own.prefix), own.gateway):
         known = f"{own.address}/{own.prefix} with gateway {own.gateway}" if own is not None else "not of IPv6"

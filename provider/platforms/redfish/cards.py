@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from metal_ipi.provider.inventory.facts import Card, Link
-from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, told
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, or_none
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _LINKS: dict[str, Link] = {"LinkUp": "up", "Up": "up", "LinkDown": "down", "Down": "down", "NoLink": "down"}
@@ -25,12 +25,12 @@ def cards(documents: Documents, system: Document, wanted: Collection[str] = ()) 
     """
     found: dict[str, Card] = {}
     missing = {mac.lower() for mac in wanted}
-    own = told(lambda: documents.listed(system, "EthernetInterfaces"))
+    own = or_none(lambda: documents.listed(system, "EthernetInterfaces"))
     for interface in own or ():
         for key in ("PermanentMACAddress", "MACAddress"):
             _note(found, interface.get(key), interface.get("LinkStatus"))
     if missing - set(found):
-        for mac, link in told(lambda: list(_of_adapters(documents, system))) or ():
+        for mac, link in or_none(lambda: list(_of_adapters(documents, system))) or ():
             _note(found, mac, link)
     if (own is None and not found) or (documents.over and missing - set(found)):
         raise Untold
@@ -39,8 +39,8 @@ def cards(documents: Documents, system: Document, wanted: Collection[str] = ()) 
 
 def _of_adapters(documents: Documents, system: Document) -> Iterator[tuple[Any, Any]]:
     for chassis in documents.related(system, "Chassis"):
-        for adapter in told(lambda: documents.listed(chassis, "NetworkAdapters")) or ():  # noqa: B023
-            for function in told(lambda: documents.listed(adapter, "NetworkDeviceFunctions")) or ():  # noqa: B023
+        for adapter in or_none(lambda: documents.listed(chassis, "NetworkAdapters")) or ():  # noqa: B023
+            for function in or_none(lambda: documents.listed(adapter, "NetworkDeviceFunctions")) or ():  # noqa: B023
                 ethernet = member(function, "Ethernet")
                 for key in ("PermanentMACAddress", "MACAddress"):
                     yield ethernet.get(key), None
@@ -56,7 +56,7 @@ def _ports(documents: Documents, adapter: Document) -> Sequence[Document]:
     """The adapter's ports; they were called NetworkPorts before release 2021.1 of the schemas."""
     for name in ("Ports", "NetworkPorts"):
         if name in adapter:
-            return told(lambda: documents.listed(adapter, name)) or ()  # noqa: B023
+            return or_none(lambda: documents.listed(adapter, name)) or ()  # noqa: B023
     return ()
 
 

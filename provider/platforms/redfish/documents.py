@@ -90,7 +90,7 @@ class Documents:
         """The documents of a list's items, which may be expanded already."""
         path = link_of(document)
         if self._expand and path is not None and sum(map(_is_link, items)) > _FEW:
-            whole = (told(lambda: self.get(f"{path}{self._expand}")) or {}).get(name)
+            whole = (or_none(lambda: self.get(f"{path}{self._expand}")) or {}).get(name)
             items = whole if isinstance(whole, list) and len(whole) == len(items) else items
         return [self.get(link_of(item)) if _is_link(item) else item for item in items if isinstance(item, dict)]
 
@@ -118,7 +118,7 @@ class Documents:
         return found if isinstance(found, dict) else None
 
 
-def told(read: Callable[[], T]) -> T | None:
+def or_none(read: Callable[[], T]) -> T | None:
     """The result of `read`; None if the BMC does not report it."""
     try:
         return read()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from metal_ipi.provider.inventory.facts import Part
-from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, told
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, or_none
 
 Kind = Literal["system", "processor", "memory", "disk", "power supply"]
 _WORDS: dict[str, Literal["OK", "Warning", "Critical"]] = {"OK": "OK", "Warning": "Warning", "Critical": "Critical"}
@@ -31,7 +31,7 @@ def of_system(documents: Documents, system: Document) -> Sequence[Part]:
     found = list(part("system", "", system))
     for kind, name in _SUMMARIES:
         found += part(kind, "", member(system, name))
-    found += told(lambda: _power(documents, system)) or ()
+    found += or_none(lambda: _power(documents, system)) or ()
     rollup = _WORDS.get(str(member(system, "Status").get("HealthRollup")))
     # The rollup covers all components. A worse rollup means a problem in a component that is not listed here.
     if rollup not in (None, "OK") and all(each.health == "OK" for each in found):
@@ -42,7 +42,7 @@ def of_system(documents: Documents, system: Document) -> Sequence[Part]:
 def _power(documents: Documents, system: Document) -> Sequence[Part]:
     found: list[Part] = []
     for chassis in documents.related(system, "Chassis"):
-        for supply in told(lambda: _supplies(documents, chassis)) or ():  # noqa: B023
+        for supply in or_none(lambda: _supplies(documents, chassis)) or ():  # noqa: B023
             found += part("power supply", str(supply.get("Name") or supply.get("MemberId") or supply.get("Id")), supply)
     return found
 

@@ -13,7 +13,7 @@ from metal_ipi.provider.inventory.facts import Disk
 from metal_ipi.provider.platforms.redfish import capacity, secure_boot, storage
 from metal_ipi.provider.platforms.redfish.cards import cards
 from metal_ipi.provider.platforms.redfish.connection import Connection, identities, word
-from metal_ipi.provider.platforms.redfish.documents import Document, Documents, member, told
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, member, or_none
 from metal_ipi.provider.platforms.redfish.survey import BOOT_MODE, MODES
 
 
@@ -68,7 +68,7 @@ async def take(connection: Connection, macs: Collection[str] = ()) -> Inventory:
 
 async def secure_boot_of(connection: Connection) -> bool | None:
     """Whether its firmware starts only signed programs; None if the BMC does not report it."""
-    return await connection.call("whether Secure Boot is on", secure_boot.told)
+    return await connection.call("whether Secure Boot is on", secure_boot.is_on)
 
 
 def power(system: Any) -> str:
@@ -93,16 +93,16 @@ def _take(connection: Connection, documents: Documents, system: Any, macs: Colle
         bios_version=system.bios_version,
         memory_mib=capacity.memory_mib(documents, document),
         boot_mode=connection.settings.boot_mode or MODES.get(str(member(document, "Boot").get(BOOT_MODE))),
-        secure_boot=secure_boot.told(system),
-        nics=[card.mac for card in told(lambda: cards(documents, document, macs)) or ()],
-        disks=told(lambda: storage.disks(documents, document)) or (),
+        secure_boot=secure_boot.is_on(system),
+        nics=[card.mac for card in or_none(lambda: cards(documents, document, macs)) or ()],
+        disks=or_none(lambda: storage.disks(documents, document)) or (),
         console=_console(connection, documents, document),
     )
 
 
 def _console(connection: Connection, documents: Documents, system: Document) -> str:
     host = urlsplit(connection.settings.address).hostname or ""
-    managers = told(lambda: documents.related(system, "ManagedBy")) or ()
+    managers = or_none(lambda: documents.related(system, "ManagedBy")) or ()
     kinds = {
         str(kind) for each in managers for kind in member(each, "SerialConsole").get("ConnectTypesSupported") or ()
     }

@@ -38,7 +38,7 @@ def state(system: Any) -> bool | None:
     return None if current is None else current == "Enabled"
 
 
-def told(system: Any) -> bool | None:
+def is_on(system: Any) -> bool | None:
     """The same; None also if the BMC has no such resource, or it cannot be read."""
     from sushy import exceptions
 

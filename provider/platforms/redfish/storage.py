@@ -14,7 +14,7 @@ from typing import Any
 
 from metal_ipi.provider.inventory.disks import plain_wwn
 from metal_ipi.provider.inventory.facts import Disk, Part
-from metal_ipi.provider.platforms.redfish.documents import Document, Documents, link_of, member, number, told
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, link_of, member, number, or_none
 from metal_ipi.provider.platforms.redfish.health import part
 
 _RAID = {"NonRedundant": "RAID0", "Mirrored": "RAID1", "StripedWithParity": "RAID5", "SpannedMirrors": "RAID10",
@@ -24,7 +24,7 @@ _RAW = ("RawDevice", "None")
 
 def disks(documents: Documents, system: Document) -> Sequence[Disk]:
     """All disks, including those that RAID volumes consist of. Raises Untold."""
-    drives = told(lambda: [_disk(drive) for drive in _drives(documents, system)])
+    drives = or_none(lambda: [_disk(drive) for drive in _drives(documents, system)])
     return drives or _simple(documents, system)
 
 
@@ -33,7 +33,7 @@ def seen(documents: Documents, system: Document) -> Sequence[Disk]:
     volumes: list[Disk] = []
     within: set[str | None] = set()
     for storage in documents.listed(system, "Storage"):
-        for volume in (told(lambda: documents.listed(storage, "Volumes")) or ()) if storage.get("Drives") else ():  # noqa: B023
+        for volume in (or_none(lambda: documents.listed(storage, "Volumes")) or ()) if storage.get("Drives") else ():  # noqa: B023
             raid = _raid(volume)
             if raid is not None:
                 volumes.append(_volume(volume, raid))
@@ -86,7 +86,7 @@ def _simple(documents: Documents, system: Document) -> Sequence[Disk]:
     devices = [
         device
         for storage in documents.listed(system, "SimpleStorage")
-        for device in told(lambda: documents.listed(storage, "Devices")) or ()  # noqa: B023
+        for device in or_none(lambda: documents.listed(storage, "Devices")) or ()  # noqa: B023
         if device.get("CapacityBytes")
     ]
     return [Disk(name=_name(each), size_bytes=_bytes(each), model=_said(each, "Model")) for each in devices]

@@ -16,7 +16,7 @@ from metal_ipi.provider.inventory.facts import Drive, Hardware, Tpm
 from metal_ipi.provider.platforms.redfish import capacity, health, quirks, secure_boot, storage
 from metal_ipi.provider.platforms.redfish.cards import cards
 from metal_ipi.provider.platforms.redfish.connection import Connection
-from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, text, told
+from metal_ipi.provider.platforms.redfish.documents import Document, Documents, Untold, member, or_none, text
 
 BOOT_MODE = "BootSourceOverrideMode"
 MODES = {"UEFI": "uefi", "Legacy": "bios"}
@@ -32,7 +32,7 @@ def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -
     """The same for a System of sushy; `where` is the server's name in messages."""
     document = documents.of(system)
     boot = member(document, "Boot")
-    managers = told(lambda: documents.related(document, "ManagedBy")) or [{}]
+    managers = or_none(lambda: documents.related(document, "ManagedBy")) or [{}]
     manager = managers[0]
     clock = _clock(manager)  # immediately, because our own clock goes on
     versions = {"BIOS": text(document.get("BiosVersion")), "BMC": text(manager.get("FirmwareVersion"))}
@@ -45,22 +45,22 @@ def read(where: str, documents: Documents, system: Any, macs: Collection[str]) -
         uuid=(text(document.get("UUID")) or "").lower() or None,
         memory_mib=capacity.memory_mib(documents, document),
         cpus=capacity.cpus(document),
-        cards=told(lambda: cards(documents, document, macs)),
-        architecture=told(lambda: capacity.architecture(documents, document)),
+        cards=or_none(lambda: cards(documents, document, macs)),
+        architecture=or_none(lambda: capacity.architecture(documents, document)),
         boot_mode=MODES.get(str(boot.get(BOOT_MODE))),
         boot_modes=_modes(boot),
         boot_targets=_words(boot.get("BootSourceOverrideTarget@Redfish.AllowableValues")),
         override=_override(boot),
-        secure_boot=secure_boot.told(system),
+        secure_boot=secure_boot.is_on(system),
         tpm=_tpm(document),
-        drives=told(lambda: _drives(documents, document, managers)),
+        drives=or_none(lambda: _drives(documents, document, managers)),
         clock=clock,
         firmware={name: version for name, version in versions.items() if version is not None},
         parts=health.of_system(documents, document),
     )
     # Last: there may be many disks, and the number of requests to a BMC is limited.
-    disks = told(lambda: storage.seen(documents, document)) or told(lambda: storage.disks(documents, document))
-    of_disks = told(lambda: list(storage.parts(documents, document))) or ()
+    disks = or_none(lambda: storage.seen(documents, document)) or or_none(lambda: storage.disks(documents, document))
+    of_disks = or_none(lambda: list(storage.parts(documents, document))) or ()
     return replace(hardware, disks=disks or None, parts=[*(hardware.parts or ()), *of_disks])
 
 
@@ -105,7 +105,7 @@ def _drives(documents: Documents, system: Document, managers: Sequence[Document]
     try:
         found = documents.listed(system, "VirtualMedia")
     except Untold:
-        lists = [told(lambda: documents.listed(manager, "VirtualMedia")) for manager in managers]  # noqa: B023
+        lists = [or_none(lambda: documents.listed(manager, "VirtualMedia")) for manager in managers]  # noqa: B023
         if all(each is None for each in lists):
             raise
         found = [drive for each in lists for drive in each or ()]

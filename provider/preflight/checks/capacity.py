@@ -25,8 +25,8 @@ async def check(subject: Subject) -> list[Finding]:
     if not wanted:
         return [ok("no machine is ordered on demand")]
     if (metro := subject.orders.metro) is not None:
-        has = await _asked(subject, "metros", "metro", {(plan, metro): count for plan, count in wanted.items()})
-        return [_told(plan, count, metro, enough=has[plan, metro]) for plan, count in wanted.items()]
+        has = await _capacity(subject, "metros", "metro", {(plan, metro): count for plan, count in wanted.items()})
+        return [_finding(plan, count, metro, enough=has[plan, metro]) for plan, count in wanted.items()]
     return await _in_facilities(subject, wanted)
 
 
@@ -38,14 +38,14 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
         what = f"where {_all(wanted)} are ordered is left to Metal (any), so it cannot be checked"
         return [ok(what)]
     whole = {(plan, code): count for plan, count in wanted.items() for code in named}
-    has = await _asked(subject, "", "facility", whole)
-    one = await _asked(subject, "", "facility", dict.fromkeys(whole, 1))
+    has = await _capacity(subject, "", "facility", whole)
+    one = await _capacity(subject, "", "facility", dict.fromkeys(whole, 1))
     findings: list[Finding] = []
     for plan, count in wanted.items():
         first = next((code for code in named if has[plan, code]), None)
         some = [code for code in named if one[plan, code]]
         if first is not None or not some:
-            findings.append(_told(plan, count, first or ", ".join(named), enough=first is not None))
+            findings.append(_finding(plan, count, first or ", ".join(named), enough=first is not None))
         elif ANY not in subject.orders.facilities:
             findings.append(
                 warning(
@@ -56,7 +56,7 @@ async def _in_facilities(subject: Subject, wanted: Mapping[str, int]) -> list[Fi
     return findings
 
 
-async def _asked(
+async def _capacity(
     subject: Subject, path: str, key: str, wanted: Mapping[tuple[str, str], int]
 ) -> dict[tuple[str, str], bool]:
     """Asks the capacity API. Returns, for each pair of plan and place, whether the place has that many."""
@@ -67,7 +67,7 @@ async def _asked(
     return {place: said.get(place) is True for place in wanted}
 
 
-def _told(plan: str, count: int, place: str, *, enough: bool) -> Finding:
+def _finding(plan: str, count: int, place: str, *, enough: bool) -> Finding:
     if enough:
         return ok(f"{place} has {count} x {plan}")
     return error(

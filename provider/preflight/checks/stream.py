@@ -27,7 +27,7 @@ async def check(subject: Subject) -> list[Finding]:
     if plan.stream is None or program is None or await subject.is_begun():
         return []
     answer = await ask(program, "coreos", "print-stream-json")
-    found = _own(answer.out, plan.architecture) if answer.succeeded else None
+    found = _from_installer(answer.out, plan.architecture) if answer.succeeded else None
     if found is None:
         return [_differs(f"{program} coreos print-stream-json does not say which stream it is made for: {answer.said}")]
     stream, release = found
@@ -40,7 +40,7 @@ async def check(subject: Subject) -> list[Finding]:
     return [_differs(f"machines boot {ours}, and {program} is made for {theirs}")]
 
 
-def _own(document: str, architecture: str) -> tuple[str, str | None] | None:
+def _from_installer(document: str, architecture: str) -> tuple[str, str | None] | None:
     """The name of the installer's stream, and its release for bare metal; None if the document is not a stream
     metadata."""
     try:
