@@ -32,13 +32,13 @@ def download(module: str, folder: Path) -> dict[str, str]:
     command = [str(golang.find_go()), "mod", "download", "-json", module]
     done = subprocess.run(command, cwd=folder, env=golang.environment(), capture_output=True, text=True, check=False)
     try:
-        told: dict[str, str] = json.loads(done.stdout)
+        answer: dict[str, str] = json.loads(done.stdout)
     except ValueError:
-        told = {}
-    if done.returncode != 0 or "Dir" not in told:
-        why = told.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
+        answer = {}
+    if done.returncode != 0 or "Dir" not in answer:
+        why = answer.get("Error") or done.stderr.strip() or f"go ended with {done.returncode}"
         raise ProgramMissing(f"{module} cannot be downloaded; check that the Go module proxy can be reached: {why}")
-    return told
+    return answer
 
 
 @dataclass(frozen=True, kw_only=True)

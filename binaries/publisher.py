@@ -124,7 +124,7 @@ def _transfer(url: str, file: Path, report: Report) -> str:
 
 def _stream(url: str, file: Path, report: Report) -> str:
     digest = hashlib.sha256()
-    started = told = time.monotonic()
+    started = reported_at = time.monotonic()
     with _client(_STALLED) as client, client.stream("GET", url) as answer, file.open("wb") as out:
         _accept(answer)
         total = int(answer.headers.get("Content-Length", 0))
@@ -135,8 +135,8 @@ def _stream(url: str, file: Path, report: Report) -> str:
             now = time.monotonic()
             if now - started > _LONGEST:
                 raise DownloadFailed(f"{url} is too slow: {out.tell() / 1e6:.0f} MB in {_LONGEST / 60:.0f} minutes")
-            if now - told > _TELL_EVERY:
-                told = now
+            if now - reported_at > _TELL_EVERY:
+                reported_at = now
                 report(f"  ... {out.tell() / 1e6:.0f} MB")
     return digest.hexdigest()
 

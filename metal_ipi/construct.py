@@ -90,11 +90,11 @@ class _Maker(Provider):
 def _refusal(problems: Sequence[Problem]) -> Exception:
     """An error with all problems, by property. The engine shows the values of properties named in an
     InputPropertiesError, so a RunError is used if one of them may be secret."""
-    told = {problem.path.partition(":")[2]: f"{problem.why}; {problem.remedy}" for problem in problems}
-    if any(SECRET_NAMES & set(path.split(".")) for path in told):
-        return pulumi.RunError("".join(f"\n{path}: {reason}" for path, reason in told.items()))
+    reasons = {problem.path.partition(":")[2]: f"{problem.why}; {problem.remedy}" for problem in problems}
+    if any(SECRET_NAMES & set(path.split(".")) for path in reasons):
+        return pulumi.RunError("".join(f"\n{path}: {reason}" for path, reason in reasons.items()))
     return InputPropertiesError(
-        "nothing was changed", [{"property_path": path, "reason": reason} for path, reason in told.items()]
+        "nothing was changed", [{"property_path": path, "reason": reason} for path, reason in reasons.items()]
     )
 
 

@@ -20,7 +20,11 @@ async def await_delegation(context: Context, settings: DnsSettings, zone: str) -
     if not isinstance(settings, Rfc2136Settings) or settings.delegation is None:
         return
     delegation = settings.delegation
-    backoff, told, seen = Backoff(timeout=delegation.timeout, first=0.5, longest=15.0), False, "no server was asked yet"
+    backoff, announced, seen = (
+        Backoff(timeout=delegation.timeout, first=0.5, longest=15.0),
+        False,
+        "no server was asked yet",
+    )
     parent = zone.partition(".")[2]
     while True:
         try:
@@ -29,8 +33,8 @@ async def await_delegation(context: Context, settings: DnsSettings, zone: str) -
             if not missing:
                 return
             seen = missing
-            if not told:
-                told = True
+            if not announced:
+                announced = True
                 await context.status.remark(_instructions(zone, parent, names, glue))
         except RemoteError as error:
             seen = str(error)

@@ -44,9 +44,9 @@ async def _parts(client: httpx.AsyncClient, url: str, tell: Say) -> AsyncGenerat
         begun = done
         try:
             async with aclosing(_from(client, url, done)) as parts:
-                async for part, told in parts:
+                async for part, total_text in parts:
                     done += len(part)
-                    await tell(f"copying {url}: {done >> 20} MiB{told}")
+                    await tell(f"copying {url}: {done >> 20} MiB{total_text}")
                     yield part
             whole = True
         except (httpx.HTTPError, RemoteError) as error:
@@ -75,12 +75,12 @@ async def _from(client: httpx.AsyncClient, url: str, start: int) -> AsyncGenerat
             raise RemoteError(f"{url} answers HTTP {answer.status_code}", passing=passing)
         known = 0 if answer.status_code == _OK else start
         behind = start - known  # a server without ranges sends the file from its start again
-        told = _mib(answer.headers.get("Content-Length"), known)
+        total_text = _mib(answer.headers.get("Content-Length"), known)
         async for part in answer.aiter_raw(_PART):
             fresh = part[behind:]
             behind = max(0, behind - len(part))
             if fresh:
-                yield fresh, told
+                yield fresh, total_text
 
 
 def _mib(length: str | None, known: int) -> str:

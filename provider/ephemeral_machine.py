@@ -144,9 +144,9 @@ async def _finish(context: Context, driver: MachineDriver[Any], machine: Machine
         while not last.ready:
             if last.state == "failed":
                 events = [event.text for event in await driver.events(last.id)][:5]
-                told = "; ".join(events) or "no events"
+                events_text = "; ".join(events) or "no events"
                 raise ProviderError(
-                    f"machine {last.hostname} ({last.id}) failed to provision; the platform says: {told}. "
+                    f"machine {last.hostname} ({last.id}) failed to provision; the platform says: {events_text}. "
                     "The next up deletes it and orders another"
                 )
             percent = "" if last.progress is None else f" {last.progress:.0f} %"

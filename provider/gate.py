@@ -139,10 +139,10 @@ async def _failure(context: Context, inputs: Values, seen: Observation, how: str
     parts = [f"gate {context.name} ({inputs['kind']}) {how}", f"last seen: {seen.text}"]
     if seen.fatal and seen.fatal not in seen.text:
         parts.append(f"reason: {seen.fatal}")
-    told = {name: cause for name, cause in logs.causes}
-    parts += [f"cause on {name}: {cause.what} («{cause.line}»); {cause.remedy}" for name, cause in told.items()]
+    causes = {name: cause for name, cause in logs.causes}
+    parts += [f"cause on {name}: {cause.what} («{cause.line}»); {cause.remedy}" for name, cause in causes.items()]
     known = recognise(f"{seen.text}\n{seen.fatal or ''}")
-    if not told and known:
+    if not causes and known:
         parts.append(f"cause: {known.what}; {known.remedy}")
     if logs.directory:
         parts.append(f"logs: {logs.directory}")

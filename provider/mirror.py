@@ -180,9 +180,9 @@ class _Place:
             return
         length = answer.headers.get("Content-Length", str(size))
         if answer.is_error or length != str(size):
-            told = f"HTTP {answer.status_code}" if answer.is_error else f"{length} bytes"
+            answer_text = f"HTTP {answer.status_code}" if answer.is_error else f"{length} bytes"
             raise RemoteError(
-                f"{title} is in the mirror with {size} bytes, but {url} answers {told}: correct"
+                f"{title} is in the mirror with {size} bytes, but {url} answers {answer_text}: correct"
                 " artifacts.bootBaseUrl or artifacts.directory, or the configuration of that web server"
             )
 

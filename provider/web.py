@@ -39,10 +39,10 @@ def trust(settings: Settings, *, also: str | None = None) -> ssl.SSLContext:
 def date_of(headers: Any) -> datetime | None:
     """The time of a server's clock when it answered; None if it does not tell."""
     try:
-        told = parsedate_to_datetime(headers.get("Date", ""))
+        date = parsedate_to_datetime(headers.get("Date", ""))
     except ValueError:
         return None
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def retry_after(headers: Any) -> float:

@@ -58,15 +58,15 @@ class Display:
             self._screen.line(line.text, line.style)
 
     def _tick(self) -> None:
-        told = time.monotonic()
+        shown_at = time.monotonic()
         while not self._done.wait(_TICK):
             now = time.monotonic()
             with self._lock:
                 waiting = self.progress.waiting()
             if self._screen.is_terminal:
                 self._screen.live(self._table(waiting, now))
-            elif now - told >= self._interval:
-                told = now
+            elif now - shown_at >= self._interval:
+                shown_at = now
                 for text in waiting_lines([s for s in waiting if now - s.started >= self._interval / 2], now):
                     self._screen.line(text)
 

@@ -63,8 +63,10 @@ def write(root: Path, hubs: Sequence[str], target: Path) -> tuple[Path, str]:
     with ThreadPoolExecutor(max_workers=8) as asking:
         answers = dict(zip(wanted, asking.map(_clusters_of, wanted.values()), strict=True))
     silent = {name: found for name, found in answers.items() if isinstance(found, str)}
-    told = {name: found for name, found in answers.items() if not isinstance(found, str)}
-    clusters = merged(described(root), {name: [of_hub(each, name) for each in found] for name, found in told.items()})
+    clusters_by_hub = {name: found for name, found in answers.items() if not isinstance(found, str)}
+    clusters = merged(
+        described(root), {name: [of_hub(each, name) for each in found] for name, found in clusters_by_hub.items()}
+    )
     target.mkdir(parents=True, exist_ok=True)
     (target / "fleet.svg").write_text(picture.svg([_row(each) for each in clusters]))
     page = target / "fleet.md"
@@ -127,7 +129,7 @@ def _state(layout: Layout) -> str:
 
 def of_hub(found: Mapping[str, Any], hub: str) -> Cluster:
     """A cluster as a hub tells of it (`metal_ipi.cluster_api.fleet`)."""
-    status, told = _status(found)
+    status, text = _status(found)
     return Cluster(
         domain=found["domain"],
         hub=hub,
@@ -137,7 +139,7 @@ def of_hub(found: Mapping[str, Any], hub: str) -> Cluster:
             {role: f"{each['available']}/{each['there']}" for role, each in found["machines"].items() if each["there"]}
         ),
         status=status,
-        told=told,
+        told=text,
     )
 
 
@@ -189,8 +191,8 @@ def merged(described: Sequence[Cluster], told: Mapping[str, Sequence[Cluster]]) 
 def counted(clusters: Sequence[Cluster]) -> str:
     """How many there are of each status."""
     counts = Counter(each.status for each in clusters)
-    told = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    return f"{len(clusters)} clusters" + (f": {told}" if told else "")
+    counts_text = ", ".join(f"{count} {status}" for status, count in counts.most_common())
+    return f"{len(clusters)} clusters" + (f": {counts_text}" if counts_text else "")
 
 
 def markdown(clusters: Sequence[Cluster], silent: Mapping[str, str]) -> str:

@@ -170,10 +170,10 @@ class Progress:
         if event.enforcement_level == "mandatory":
             self._forbidden.setdefault(event.policy_name, {})[message] = None
             return []
-        told = self.advice.setdefault(event.policy_name, {})
-        if message in told:
+        messages = self.advice.setdefault(event.policy_name, {})
+        if message in messages:
             return []
-        told[message] = None
+        messages[message] = None
         return [Line(text=f"  policy {event.policy_name} advises: {message}", style="yellow")]
 
     def _diagnose(self, event: DiagnosticEvent) -> list[Line]:

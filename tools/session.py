@@ -179,8 +179,8 @@ class Session:
             return stackfile.for_lab(document, facts)
         # the hub's state is at its usual place, also if this command uses a temporary state
         hub = replace(self._layout, stack=name, states=None)
-        told = json.loads(outputs(hub, self._engine, secrets=True))
-        return stackfile.for_lab(document, facts, told)
+        hub_outputs = json.loads(outputs(hub, self._engine, secrets=True))
+        return stackfile.for_lab(document, facts, hub_outputs)
 
     def _open(self, config: stackfile.Config, *, own_passphrase: bool, lab: bool) -> automation.Stack:
         write_project(self._layout, with_stand_ins=lab)

@@ -193,8 +193,8 @@ class ControlPlaneReconciler(Reconciler):
     async def _write_outputs(self, item: Object, work: Work, outputs: Mapping[str, Any]) -> None:
         """Write the outputs that `up` has for a stack without a hub, as JSON; the kubeconfig has a Secret of its
         own."""
-        told = {name: value for name, value in outputs.items() if name != "kubeconfig"}
-        body = secret_value(work.name, item, json.dumps(told, sort_keys=True))
+        published = {name: value for name, value in outputs.items() if name != "kubeconfig"}
+        body = secret_value(work.name, item, json.dumps(published, sort_keys=True))
         await self._hub.api.apply(SECRET, work.namespace, outputs_secret(work.name), body)
 
     async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:

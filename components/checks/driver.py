@@ -89,9 +89,9 @@ async def _check(node: Target, private_key: str) -> str:
         ) from None
     finally:
         connection.close()
-    told, out = str(done.stderr or "").strip(), str(done.stdout or "")
+    error_text, out = str(done.stderr or "").strip(), str(done.stdout or "")
     if done.exit_status != 0:
-        raise CheckError(told or f"{node.name}: the check ended with {done.exit_status}, and printed nothing")
+        raise CheckError(error_text or f"{node.name}: the check ended with {done.exit_status}, and printed nothing")
     try:
         parse(out)
     except CheckOutputError as error:

@@ -38,8 +38,8 @@ def _release(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     if was.get("version") != now.get("version"):
         yield f"they are of release {was.get('version')}, and openshiftVersion is {now.get('version')}"
     if was.get("releaseImage") != now.get("releaseImage"):
-        told = [str(request.get("releaseImage") or "the installer's own") for request in (was, now)]
-        yield f"their release image is {told[0]}, and install.releaseImage is {told[1]}"
+        images = [str(request.get("releaseImage") or "the installer's own") for request in (was, now)]
+        yield f"their release image is {images[0]}, and install.releaseImage is {images[1]}"
 
 
 def _configuration(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -82,11 +82,11 @@ def _age(assets: str, time: datetime) -> Iterator[str]:
     left, whole = ends - time, ends - begins
     if left >= whole / 2:
         return
-    told = f"their certificate {first.subject.rfc4514_string()} ends at {ends.isoformat(timespec='minutes')}"
+    text = f"their certificate {first.subject.rfc4514_string()} ends at {ends.isoformat(timespec='minutes')}"
     yield (
-        f"{told}, and only {_hours(left)} of its {_hours(whole)} are left"
+        f"{text}, and only {_hours(left)} of its {_hours(whole)} are left"
         if left > timedelta()
-        else (f"{told}: it has expired")
+        else (f"{text}: it has expired")
     )
 
 

@@ -81,11 +81,11 @@ class Types:
 
     def members(self, kind: type) -> dict[str, Any]:
         """`properties` and `required` of a dataclass."""
-        told = docs.of_members(kind)
+        descriptions = docs.of_members(kind)
         known = fields(kind)
         return {
             "properties": {
-                each.wire: self.property_of(each.shape, description=told.get(each.name, "")) for each in known
+                each.wire: self.property_of(each.shape, description=descriptions.get(each.name, "")) for each in known
             },
             "required": sorted(each.wire for each in known if each.required),
         }
@@ -97,13 +97,15 @@ def _described(text: str) -> Property:
 
 def resource(made: type, args: type | None, types: Types) -> dict[str, Any]:
     """The schema of a component or resource, with the arguments that it takes."""
-    told = docs.of_members(made)
+    descriptions = docs.of_members(made)
     found = {name: shape(hint) for name, hint in outputs(made).items()}
     inputs = types.members(args) if args is not None else {"properties": {}, "required": []}
     return {
         "description": docs.of(made),
         "properties": {
-            camel(name): types.property_of(dataclasses.replace(its, plain=False), description=told.get(name, ""))
+            camel(name): types.property_of(
+                dataclasses.replace(its, plain=False), description=descriptions.get(name, "")
+            )
             for name, its in found.items()
         },
         "required": sorted(camel(name) for name, its in found.items() if not its.optional),
@@ -160,9 +162,9 @@ def _resource(made: type, args: tuple[type, ...], types: Types) -> dict[str, Any
 
 def configuration(types: Types) -> dict[str, Property]:
     """The provider's configuration: each section is one JSON string."""
-    told = docs.of_members(ours.ProviderArgs)
+    descriptions = docs.of_members(ours.ProviderArgs)
     return {
-        each.wire: {"type": "string", "secret": True, "description": f"JSON. {told[each.name]}"}
+        each.wire: {"type": "string", "secret": True, "description": f"JSON. {descriptions[each.name]}"}
         for each in fields(ours.ProviderArgs)
     }
 

@@ -32,7 +32,7 @@ def _own(item: type) -> dict[str, str]:
         if isinstance(statement, ast.FunctionDef):
             found[statement.name] = ast.get_docstring(statement) or ""
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            told = following.value if isinstance(following, ast.Expr) else None
-            if isinstance(told, ast.Constant) and isinstance(told.value, str):
-                found[statement.target.id] = inspect.cleandoc(told.value)
+            docstring = following.value if isinstance(following, ast.Expr) else None
+            if isinstance(docstring, ast.Constant) and isinstance(docstring.value, str):
+                found[statement.target.id] = inspect.cleandoc(docstring.value)
     return found

@@ -156,9 +156,9 @@ class NodesReady:
         operator = await self._api.get(etcd_operator.OPERATOR)
         if operator.status == HTTPStatus.NOT_FOUND:
             return replace(seen, text=f"{seen.text}; this cluster has no etcd operator, which would report members")
-        told = operator.problem or etcd_operator.trouble(operator.body, members=self._etcd_members)
+        trouble = operator.problem or etcd_operator.trouble(operator.body, members=self._etcd_members)
         return replace(
-            seen, passed=not told, text=f"etcd: {told}" if told else f"{seen.text}; etcd has all its members"
+            seen, passed=not trouble, text=f"etcd: {trouble}" if trouble else f"{seen.text}; etcd has all its members"
         )
 
     def _evaluate(self, answer: Answer, approvals: Approvals) -> Observation:
@@ -169,8 +169,8 @@ class NodesReady:
         nodes = {str(item["metadata"]["name"]): item for item in answer.body.get("items") or []}
         seen = {name: _not_ready(nodes.get(name), self._addresses.get(name, ())) for name in names}
         missing = {name: why for name, why in seen.items() if why}
-        told = ", ".join(f"{name} ({why})" for name, why in missing.items()) or f"Ready: {', '.join(names)}"
-        return Observation(passed=not missing, text="; ".join([told, *approvals.notes]), waiting=tuple(missing))
+        text = ", ".join(f"{name} ({why})" for name, why in missing.items()) or f"Ready: {', '.join(names)}"
+        return Observation(passed=not missing, text="; ".join([text, *approvals.notes]), waiting=tuple(missing))
 
 
 def _not_ready(node: Mapping[str, Any] | None, addresses: Sequence[str]) -> str | None:

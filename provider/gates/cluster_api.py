@@ -116,13 +116,13 @@ def _evaluated(
     if pending is not None:
         # An object that only waits for others is less informative.
         busy = [why for _, reason, why in obstacles if not reason.startswith("Waiting")]
-        told = (
+        text = (
             busy
             or [why for _, _, why in obstacles]
             or [*_unseen(parts, never=True)]
             or [_one_line(conditions.get(pending, {}).get("message"))]
         )
-        return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, told))}")
+        return Observation(passed=False, text=f"{pending}: {'; '.join(filter(None, text))}")
     # A running cluster stays Available while it is changed.
     refused = [why for _, reason, why in obstacles if reason.endswith(REFUSED)]
     left = [*refused, *_unseen(parts), *_unfinished(parts), *_unequal(deployments)]
@@ -156,9 +156,9 @@ def _unfinished(parts: Mapping[str, Answer]) -> Iterator[str]:
     """Each control plane whose condition AsDeclared is not True: something is left to do, for example checks of
     nodes."""
     for item in parts["OpenShiftControlPlane"].body.get("items") or ():
-        told = conditions_of(item).get("AsDeclared", {})
-        if told.get("status") != "True":
-            yield f"OpenShiftControlPlane {item['metadata']['name']}: AsDeclared: {_one_line(told.get('message'))}"
+        condition = conditions_of(item).get("AsDeclared", {})
+        if condition.get("status") != "True":
+            yield f"OpenShiftControlPlane {item['metadata']['name']}: AsDeclared: {_one_line(condition.get('message'))}"
 
 
 def _unequal(deployments: Answer) -> Iterator[str]:

@@ -89,9 +89,9 @@ def judged(seen: Seen, *, manual: bool, elapsed: float) -> Observation:
     if hopeless := _unresolved(subscription):
         fatal = hopeless if elapsed > _HOPELESS_AFTER else None
         return Observation(passed=False, text=hopeless, fatal=fatal)
-    for told in (_catalog(subscription), _plan(seen.plan), _csv(seen.csv, name, phase)):
-        if told:
-            return Observation(passed=False, text=told)
+    for text in (_catalog(subscription), _plan(seen.plan), _csv(seen.csv, name, phase)):
+        if text:
+            return Observation(passed=False, text=text)
     return Observation(passed=False, text=f"OLM has not begun to process it (state {state or 'not reported'})")
 
 

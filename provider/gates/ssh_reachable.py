@@ -111,15 +111,15 @@ class SshReachable:
 
     async def _failed(self, elapsed: float) -> str | None:
         """Why waiting longer is useless, according to the platform or a console; None if nothing says so."""
-        told: list[str | None] = []
+        texts: list[str | None] = []
         if elapsed >= self._next_events:
             self._next_events = elapsed + _EVENTS_EVERY
-            told = await asyncio.gather(*(self._events_of(node) for node in self._next(_EVENTS_AT_ONCE)))
-        if elapsed >= self._next_consoles and not any(told):
+            texts = await asyncio.gather(*(self._events_of(node) for node in self._next(_EVENTS_AT_ONCE)))
+        if elapsed >= self._next_consoles and not any(texts):
             self._next_consoles = elapsed + _CONSOLES_EVERY
             limit = asyncio.Semaphore(_CONSOLES_AT_ONCE)
-            told = await asyncio.gather(*(self._console_of(node, limit) for node in self._pending))
-        return "; ".join(filter(None, told)) or None
+            texts = await asyncio.gather(*(self._console_of(node, limit) for node in self._pending))
+        return "; ".join(filter(None, texts)) or None
 
     def _next(self, count: int) -> list[GateNode]:
         """The next nodes that do not answer, in rotation."""

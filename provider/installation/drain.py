@@ -38,7 +38,7 @@ async def drain(cluster: Cluster, job: Job, status: Status) -> None:
     """
     node, timeout = job.node, job.drain_timeout_seconds
     backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE)
-    told = False
+    warned = False
     while True:
         if not is_ready(await cluster.node(node)):
             await status.remark(f"node {node} is not Ready: its pods are not evicted, and end with the machine")
@@ -47,8 +47,8 @@ async def drain(cluster: Cluster, job: Job, status: Status) -> None:
         if not leaving:
             return
         lonely = [_name(pod) for pod in leaving if not pod["metadata"].get("ownerReferences")]
-        if lonely and not told:
-            told = True
+        if lonely and not warned:
+            warned = True
             await status.remark(f"these pods of {node} have no controller that replaces them: {', '.join(lonely)}")
         kept = await _evict(cluster, leaving)
         text = "; ".join(f"{name}: {why}" for name, why in kept.items())

@@ -63,7 +63,7 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
         await status.remark(f"this cluster has no etcd operator: no member of etcd is removed for {job.node}")
         return
     backoff = pace.looks(job.timeout_seconds)
-    told = False
+    warned = False
     while why := await take_out(job, cluster, status):
         if backoff.over:
             raise ProviderError(
@@ -74,8 +74,8 @@ async def remove_member(job: Job, cluster: Cluster, status: Status, pace: Pace) 
                 "again"
             )
         # etcd itself does not answer for a while after a member was removed
-        if not told and backoff.elapsed >= pace.cluster:
-            told = True
+        if not warned and backoff.elapsed >= pace.cluster:
+            warned = True
             await status.remark(
                 f"the etcd member of {job.node} is not removed yet: {why}. It is tried again. To remove it by hand:\n"
                 f"{await _by_hand(job, cluster)}"

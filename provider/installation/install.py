@@ -217,8 +217,8 @@ class Installer:
                 await self._not_this_way("pxe-commands", str(error))
             else:
                 return "pxe-commands", before
-        told = "; ".join(f"{way}: {why}" for way, why in self._unusable.items())
-        raise self._gave_up(f"could not be booted into its installer ({told})")
+        failures_text = "; ".join(f"{way}: {why}" for way, why in self._unusable.items())
+        raise self._gave_up(f"could not be booted into its installer ({failures_text})")
 
     async def _not_this_way(self, way: str, why: str) -> None:
         self._unusable[way] = why
@@ -229,11 +229,11 @@ class Installer:
         failed."""
         job, pace = self._job, self._pace
         begun = sign = backoff.clock.now()
-        lived, told, pauses = False, "", pace.looks(deadline - begun)
+        lived, description, pauses = False, "", pace.looks(deadline - begun)
         while True:
             seen, now = await machine.look(job), backoff.clock.now()
-            told, before_that = machine.describe(seen), told
-            if told != before_that:
+            description, before_that = machine.describe(seen), description
+            if description != before_that:
                 pauses = pace.looks(deadline - now)
             left = isinstance(seen, Silent) or seen.boot_id != before
             if not left and now - begun >= pace.leave:
@@ -270,7 +270,7 @@ class Installer:
                     f"waiting for the installer of {job.hostname} ({seen.why}), {now - begun:.0f} s"
                 )
             if now >= deadline + self._held:
-                raise self._gave_up(f"was not installed within {job.timeout_seconds:g} s (last seen: {told})")
+                raise self._gave_up(f"was not installed within {job.timeout_seconds:g} s (last seen: {description})")
             await pauses.pause()
 
     async def _be_checked(self, seen: Installing) -> None:

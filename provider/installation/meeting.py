@@ -120,17 +120,19 @@ class Meeting:
             self._told, self._asked = {}, set(jobs)
         asked = [job for name, job in jobs.items() if name not in self._told]
         answers = await asyncio.gather(*(self._ask(job, jobs) for job in asked))
-        told = {**self._told, **dict(zip((job.hostname for job in asked), answers, strict=True))}
-        away = {name: each for name, each in told.items() if isinstance(each, NotYet | WrongHostKey)}
+        known_answers = {**self._told, **dict(zip((job.hostname for job in asked), answers, strict=True))}
+        away = {name: each for name, each in known_answers.items() if isinstance(each, NotYet | WrongHostKey)}
         for name, why in away.items():  # the others stay held
             self._end(name, why)
-        known = {name: each for name, each in told.items() if isinstance(each, facts.Facts)}
+        known = {name: each for name, each in known_answers.items() if isinstance(each, facts.Facts)}
         if away:
             # Where packets were lost, the machine that they were for may be one that was away.
             self._told = {name: each for name, each in known.items() if each.reached_all}
         else:
             self._told = {}
-            self._judge(jobs, {**known, **{name: each for name, each in told.items() if isinstance(each, str)}})
+            self._judge(
+                jobs, {**known, **{name: each for name, each in known_answers.items() if isinstance(each, str)}}
+            )
 
     async def _gathered(self) -> None:
         while True:
@@ -163,14 +165,14 @@ class Meeting:
             now = float(await run(job.installing, job.access(), "date +%s.%N"))
             after = time.time()
             text = await run(job.installing, job.access(), "sudo -n bash -s", script, timeout=_PROBE_SECONDS)
-            told = facts.parse(text, ahead=now - (before + after) / 2, uncertain=(after - before) / 2)
-            if told.peers is not None and (missing := {jobs[name].address for name in others} - told.peers.keys()):
+            answer = facts.parse(text, ahead=now - (before + after) / 2, uncertain=(after - before) / 2)
+            if answer.peers is not None and (missing := {jobs[name].address for name in others} - answer.peers.keys()):
                 return f"it does not report the connection to {', '.join(sorted(missing))}"
         except (CommandFailed, ValueError) as error:
             return f"it does not report what was requested: {error}"
         except (NotYet, WrongHostKey) as error:
             return error
-        return told
+        return answer
 
     def _judge(self, jobs: Mapping[str, Job], told: Mapping[str, facts.Facts | str]) -> None:
         machines = {

@@ -134,8 +134,8 @@ class NodeObject:
             patch = missing(record.marks, found, worker=self._job.role == WORKER)
             if patch is None:
                 return found
-            if await self._cluster.patch_node(found, patch) and (told := _kinds_text(patch)):
-                await self._status.remark(f"node {self._job.node} has its former labels again: {told}")
+            if await self._cluster.patch_node(found, patch) and (kinds := _kinds_text(patch)):
+                await self._status.remark(f"node {self._job.node} has its former labels again: {kinds}")
             found = await self._cluster.node(self._job.node)
         raise ProviderError(
             f"node {self._job.node} was removed by another program while its labels were restored; they are saved in "

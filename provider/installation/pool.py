@@ -68,9 +68,9 @@ def whole(values: Values, pool: Values) -> Values:
     """The inputs of an installation with those of its pool."""
     own = {name: value for name, value in values.items() if name not in ("common", "derived")}
     shared = {name: pool[name] for name in (*_PLAIN, *_TEXTS) if pool.get(name) is not None}
-    told = values.get("derived") or {}
+    derived = values.get("derived") or {}
     for name in _TEXTS:
-        text = told.get(name) if isinstance(told, Mapping) else told
+        text = derived.get(name) if isinstance(derived, Mapping) else derived
         if text is not None and name in shared:
             known = isinstance(text, str) and isinstance(shared[name], str)
             shared[name] = rebuilt(shared[name], text) if known else text

@@ -69,20 +69,20 @@ def _verdicts(disk: Disk, rules: Mapping[str, Any]) -> Iterator[bool | None]:
         elif name == "wwn":
             yield True if _plain(str(wanted)) in disk.wwns else None
         else:
-            told = {"model": disk.model, "vendor": disk.vendor}.get(name)
-            yield True if told and _plain(str(wanted)) in _plain(told) else None
+            value = {"model": disk.model, "vendor": disk.vendor}.get(name)
+            yield True if value and _plain(str(wanted)) in _plain(value) else None
 
 
-def _size(told: int | None, limit: float, *, least: bool) -> bool | None:
-    if told is None or abs(told - limit) < limit * _ROUNDED:
+def _size(size: int | None, limit: float, *, least: bool) -> bool | None:
+    if size is None or abs(size - limit) < limit * _ROUNDED:
         return None
-    return (told > limit) is least
+    return (size > limit) is least
 
 
-def _same(told: str | None, wanted: str) -> bool | None:
-    if not told or not told.strip():
+def _same(value: str | None, wanted: str) -> bool | None:
+    if not value or not value.strip():
         return None
-    one, other = _plain(told), _plain(wanted)
+    one, other = _plain(value), _plain(wanted)
     return one in other or other in one
 
 

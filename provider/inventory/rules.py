@@ -70,9 +70,9 @@ def found(hosts: Sequence[Host]) -> dict[str, list[Finding]]:
 
 
 def _architecture(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
-    told = host.told.architecture
-    if told is not None and told != host.architecture:
-        what = f"its processors are {told}, and boot.architecture is {host.architecture}"
+    architecture = host.told.architecture
+    if architecture is not None and architecture != host.architecture:
+        what = f"its processors are {architecture}, and boot.architecture is {host.architecture}"
         yield error(what, "use another server, or set boot.architecture; all machines must have the same architecture")
 
 
@@ -133,44 +133,44 @@ def _twins(host: Host, hosts: Sequence[Host]) -> Iterator[Finding]:
             )
 
 
-def _uuid(told: Hardware) -> str | None:
+def _uuid(hardware: Hardware) -> str | None:
     """Its UUID; None if it is a placeholder: boards without a UUID repeat one digit."""
-    plain = (told.uuid or "").replace("-", "").lower()
+    plain = (hardware.uuid or "").replace("-", "").lower()
     return plain if len(set(plain)) > 2 else None
 
 
-def _serial(told: Hardware) -> tuple[str | None, str] | None:
-    plain = "".join((told.serial or "").lower().replace(".", "").split())
-    return None if plain in _NO_SERIALS or len(set(plain)) < 2 else (told.manufacturer, plain)
+def _serial(hardware: Hardware) -> tuple[str | None, str] | None:
+    plain = "".join((hardware.serial or "").lower().replace(".", "").split())
+    return None if plain in _NO_SERIALS or len(set(plain)) < 2 else (hardware.manufacturer, plain)
 
 
 def _firmware(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
-    told, method = host.told, host.boot_method
-    if method is not None and told.boot_targets and not set(_TARGETS[method]) & set(told.boot_targets):
+    hardware, method = host.told, host.boot_method
+    if method is not None and hardware.boot_targets and not set(_TARGETS[method]) & set(hardware.boot_targets):
         what = f"its BMC does not offer to boot {_TARGETS[method][0]}, which bootMethod {method} needs"
-        yield error(f"{what}, but {', '.join(told.boot_targets)}", "set another bootMethod, or update its firmware")
-    if host.boot_mode is not None and told.boot_modes and host.boot_mode not in told.boot_modes:
-        what = f"its firmware does not offer bootMode {host.boot_mode}, but {', '.join(told.boot_modes)}"
+        yield error(f"{what}, but {', '.join(hardware.boot_targets)}", "set another bootMethod, or update its firmware")
+    if host.boot_mode is not None and hardware.boot_modes and host.boot_mode not in hardware.boot_modes:
+        what = f"its firmware does not offer bootMode {host.boot_mode}, but {', '.join(hardware.boot_modes)}"
         yield error(what, "correct bootMode")
-    mode = host.boot_mode or told.boot_mode
+    mode = host.boot_mode or hardware.boot_mode
     if method == "uefi-http" and mode == "bios":
         yield error("its firmware boots in BIOS mode, and bootMethod uefi-http needs UEFI", "set bootMode: uefi")
     if host.architecture == "aarch64" and mode == "bios":
         yield error("its firmware boots in BIOS mode, and machines of aarch64 boot by UEFI only", "set bootMode: uefi")
-    if told.override is not None:
-        what = f"it is set to boot {told.override} at every start"
+    if hardware.override is not None:
+        what = f"it is set to boot {hardware.override} at every start"
         yield warning(what, "nothing; `up` removes this setting when the server boots from its disk")
 
 
 def _tpm(host: Host, _: Sequence[Host]) -> Iterator[Finding]:
-    told = host.told.tpm
-    if not host.tpm2 or told == "2.0":
+    tpm = host.told.tpm
+    if not host.tpm2 or tpm == "2.0":
         return
     needs = "machineConfig.diskEncryption.tpm2 needs a TPM of version 2.0"
-    if told is None:
+    if tpm is None:
         yield warning(f"the BMC does not report whether it has a TPM: {needs}", "look at its firmware's settings")
         return
-    has = {"none": "it has no TPM", "off": "its TPM is switched off", "1.2": "its TPM is of version 1.2"}[told]
+    has = {"none": "it has no TPM", "off": "its TPM is switched off", "1.2": "its TPM is of version 1.2"}[tpm]
     yield error(f"{has}, and {needs}", "switch a TPM 2.0 on in its firmware's settings, or put one in")
 
 

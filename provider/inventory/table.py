@@ -65,10 +65,10 @@ def _card(host: Host, card: Card) -> str:
     return f"{card.mac}, link {card.link or UNTOLD}{named}"
 
 
-def _clock(told: Hardware) -> str:
-    if told.clock is None:
+def _clock(hardware: Hardware) -> str:
+    if hardware.clock is None:
         return UNTOLD
-    ahead = told.clock[0] - told.clock[1]
+    ahead = hardware.clock[0] - hardware.clock[1]
     return "as ours" if abs(ahead) <= _EXACT else difference_text(ahead)
 
 

@@ -196,7 +196,7 @@ def test_what_the_installer_takes_for_granted_is_so_here(imported: Any) -> None:
         ("a: !!timestamp canary", ["line 1: could not determine a constructor"]),
         ("a: !!binary YQ==", ["line 1: could not determine a constructor"]),
         ("a: !canary b", ["line 1: could not determine a constructor for the tag '...'"]),
-        ("metadata:\n  name: a\n  name: b\nfips: true\nfips: true", ["line 1: 'fips' stands", "line 2: 'name' stands"]),
+        ("metadata:\n  name: a\n  name: b\nfips: true\nfips: true", ["line 1: 'fips' is", "line 2: 'name' is"]),
         (
             "fips: 'no'\npullSecret: {auths: {}, x: canary}\ncontrolPlane: {replicas: three}\nplatform: none\n"
             "networking:\n  clusterNetwork: {cidr: 10.0.0.0/8}\n  serviceNetwork: 172.30.0.0/16\ncompute: worker",
@@ -279,7 +279,7 @@ def test_dual_stack(imported: Any) -> None:
             "the field that has replaced it",
         ),
         (_config(networking={"machineNetwork": [{"cidr": "fd00::/64"}]}), "networking.machineNetwork[0].cidr", "IPv6"),
-        (_config(networking={"machineNetwork": [{"cidr": "x"}]}), "networking.machineNetwork[0].cidr", "no network"),
+        (_config(networking={"machineNetwork": [{"cidr": "x"}]}), "networking.machineNetwork[0].cidr", "not a network"),
         (
             _config(networking={"machineNetwork": [{"cidr": "10.0.0.0/24"}, {"cidr": "10.0.1.0/24"}]}),
             "networking.machineNetwork[1].cidr",
@@ -320,11 +320,11 @@ def test_dual_stack(imported: Any) -> None:
             "platform.baremetal.hosts[0].bmc.address",
             "driver: ipmi and bmc.address: ipmi://10.0.0.11:623, and",
         ),
-        (_config(_host(bmc=_bmc("10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
+        (_config(_host(bmc=_bmc("10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "uses ipmi"),
         (_config(_host(bmc=_bmc("ipmi://u:p@h"))), "platform.baremetal.hosts[0].bmc.address", "address: ipmi://h, and"),
-        (_config(_host(bmc=_bmc("ipmi:///h"))), "platform.baremetal.hosts[0].bmc.address", "over ipmi"),
+        (_config(_host(bmc=_bmc("ipmi:///h"))), "platform.baremetal.hosts[0].bmc.address", "uses ipmi"),
         (_config(controlPlane={"fencing": {"credentials": [1]}}), "controlPlane.fencing", "two with an arbiter"),
-        (_config(_host(bmc=_bmc("irmc://10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "over irmc"),
+        (_config(_host(bmc=_bmc("irmc://10.0.0.11"))), "platform.baremetal.hosts[0].bmc.address", "uses irmc"),
         (_config(_host(bmc=_bmc("redfish+http://h"))), "platform.baremetal.hosts[0].bmc.address", "https is set"),
         (
             _config(_host(bmc=_bmc("redfish://h/x"))),

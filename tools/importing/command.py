@@ -80,7 +80,7 @@ def write(
         )
     path = Layout(root=root, stack=name).stack_file
     taking = take(*files)
-    told = "\n".join(_report(taking, files, name, missing(taking, name)))
+    report = "\n".join(_report(taking, files, name, missing(taking, name)))
     try:
         with path.open("w" if overwrite else "x") as file:
             file.write(render(taking, files))
@@ -90,7 +90,7 @@ def write(
             why="it may have been edited, or contain secrets",
             remedy="name another stack (STACK=...), or overwrite it (OVERWRITE=1)",
         ) from None
-    return Imported(path=path, told=told)
+    return Imported(path=path, told=report)
 
 
 def take(install_config: Document, agent_config: Document | None = None) -> Taking:

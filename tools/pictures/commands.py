@@ -30,13 +30,13 @@ def topology(layout: Layout) -> Path:
     if resources := [resource for state in states for resource in state.resources]:
         return _write(layout, "topology", topology_picture.svg(model.from_state(resources)))
     events: list[EngineEvent] = []
-    told = io.StringIO()
+    output = io.StringIO()
     try:
-        screen = Screen(Console(file=told, highlight=False, soft_wrap=True))
+        screen = Screen(Console(file=output, highlight=False, soft_wrap=True))
         pools = tuple(facility_stacks.pools_of(layout, document).wanted)
         rehearse(layout, engine.ensure(say), screen, events.append, pools=pools)
     except ToolError:
-        sys.stderr.write(told.getvalue())
+        sys.stderr.write(output.getvalue())
         raise
     return _write(layout, "topology", topology_picture.svg(model.from_events(events)))
 

@@ -215,14 +215,14 @@ class _Parts:
         return tuple(found)
 
     def _vlans(self) -> Iterable[Network]:
-        told = next((mapping(each.outputs, "networks") for each in self.of(METAL)), {})
-        names = {str(mapping(told, name).get("vlan")): name for name in told}
+        networks = next((mapping(each.outputs, "networks") for each in self.of(METAL)), {})
+        names = {str(mapping(networks, name).get("vlan")): name for name in networks}
         for vlan in sorted(self.of(_VLAN), key=lambda each: order(each.text("vxlan"))):
             # The platform's outputs do not contain a VLAN that will be deleted, or one of an old state: its description
             # has the name.
             mark = _MARK.match(str(vlan.inputs.get("description")))
             name = names.get(vlan.urn) or (mark[1] if mark else vlan.name)
-            network = mapping(told, name)
+            network = mapping(networks, name)
             gateway = self._gateway(vlan, network)
             subnet = str(network.get("subnet") or "")
             details = [] if subnet in ("", UNKNOWN) else [subnet]

@@ -164,9 +164,9 @@ def _sections(run: Run) -> list[tuple[str, list[_Row]]]:
 
 def _bar(step: Step, kind: str, run: Run) -> _Bar:
     end = max(run.seconds, step.begin) if step.end is None else step.end
-    told = f": {step.told}" if step.failed and step.told else ""
+    suffix = f": {step.told}" if step.failed and step.told else ""
     unended = ", did not end" if step.end is None else ""
-    tip = f"{step.name}, {step.op}, {step.begin:.1f} s to {end:.1f} s{unended}{told}"
+    tip = f"{step.name}, {step.op}, {step.begin:.1f} s to {end:.1f} s{unended}{suffix}"
     return _Bar(kind=kind, begin=step.begin, end=end, failed=step.failed, ended=step.end is not None, tip=tip)
 
 
@@ -198,5 +198,9 @@ def _chosen(rows: list[_Row]) -> list[_Row]:
 def _description(run: Run, sections: Iterable[tuple[str, Sequence[_Row]]], outcome: str) -> str:
     """The picture in words."""
     gates = [row for title, rows in sections if title == _GATES for row in rows]
-    told = ", ".join(f"{row.label} {'failed after' if row.failed else ''} {row.end - row.begin:.0f} s" for row in gates)
-    return f"It {outcome} after {run.seconds:.0f} s. " + (f"{_GATES}: {told}." if told else "Nothing was changed.")
+    gates_text = ", ".join(
+        f"{row.label} {'failed after' if row.failed else ''} {row.end - row.begin:.0f} s" for row in gates
+    )
+    return f"It {outcome} after {run.seconds:.0f} s. " + (
+        f"{_GATES}: {gates_text}." if gates_text else "Nothing was changed."
+    )

@@ -249,8 +249,8 @@ def _description(topology: Topology) -> str:
     workers = _count(len(topology.of("worker")), "worker")
     how, address = topology.api
     networks = ", ".join(each.name for each in topology.networks)
-    told = f" Preview: {_outlook(topology)}." if topology.planned else ""
+    preview_text = f" Preview: {_outlook(topology)}." if topology.planned else ""
     return (
         f"{topology.domain}, OpenShift {topology.version}, on {topology.platform} {topology.place}: "
-        f"{masters} and {workers}. API: {how} {address}. Networks: {networks}.{told}"
+        f"{masters} and {workers}. API: {how} {address}. Networks: {networks}.{preview_text}"
     )

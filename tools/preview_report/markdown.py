@@ -76,10 +76,10 @@ def _cost(facility: Facility) -> str:
     before, after = (_hourly(side) for side in (facility.before, facility.after))
     if before is None and after is None:
         return "not known"
-    told = " → ".join("not known" if value is None else f"{value:.2f}" for value in (before, after))
+    text = " → ".join("not known" if value is None else f"{value:.2f}" for value in (before, after))
     if before is not None and after is not None:
-        return f"{after:.2f} USD/h" if before == after else f"{told} USD/h ({after - before:+.2f})"
-    return f"{told} USD/h"
+        return f"{after:.2f} USD/h" if before == after else f"{text} USD/h ({after - before:+.2f})"
+    return f"{text} USD/h"
 
 
 def _hourly(side: Rehearsal | None) -> float | None:

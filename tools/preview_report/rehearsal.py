@@ -96,13 +96,13 @@ def rehearse(layout: Layout, engine: Engine, program: Callable[[], object]) -> R
         problem = str(error)
     seen = pictured.of_events(events)
     forbidden = progress.violations()
-    told = [f"{title}: {text}" if title else text for title, text in progress.failures(policies=False)]
+    failures = [f"{title}: {text}" if title else text for title, text in progress.failures(policies=False)]
     return Rehearsal(
         stack=layout.stack,
         resources=_resources(seen, layout.root),
         forbidden=forbidden,
         advice={rule: list(messages) for rule, messages in progress.advice.items()},
-        problems=tuple(told or ([problem] if problem and not forbidden else [])),
+        problems=tuple(failures or ([problem] if problem and not forbidden else [])),
         cost=_together(costs),
         picture=topology.svg(model.planned(seen)) if events else "",
     )

@@ -56,10 +56,10 @@ def _member(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _text(told: object) -> str | None:
-    return told.strip() or None if isinstance(told, str) else None
+def _text(value: object) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
 
 
-def _number(told: object) -> int | None:
+def _number(value: object) -> int | None:
     """Properties set by people may have any value."""
-    return int(str(told)) if str(told).isdecimal() and int(str(told)) else None
+    return int(str(value)) if str(value).isdecimal() and int(str(value)) else None

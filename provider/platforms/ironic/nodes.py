@@ -327,10 +327,10 @@ class Nodes:
             f"for the ports of {node.name or node.id}", lambda ironic: list(ironic.ports(details=True, node=node.id))
         )
         if not any(port.address.lower() == mac and port.is_pxe_enabled for port in ports):
-            told = ", ".join(sorted(port.address for port in ports if port.is_pxe_enabled)) or "none"
+            addresses = ", ".join(sorted(port.address for port in ports if port.is_pxe_enabled)) or "none"
             raise InvalidInputs(
-                f"{self.where(node)} has no port that boots from the network with the MAC address {mac}, but {told}: "
-                "correct `mac` of this server, or add the port to the node"
+                f"{self.where(node)} has no port that boots from the network with the MAC address {mac}, but "
+                f"{addresses}: correct `mac` of this server, or add the port to the node"
             )
 
     async def _allocation(self, server: str) -> Any | None:

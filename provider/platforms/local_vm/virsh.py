@@ -52,10 +52,10 @@ class Virsh:
             raise self._failed(arguments[0], err.decode(errors="replace"))
         return out.decode(errors="replace")
 
-    def _failed(self, command: str, told: str) -> RemoteError:
-        lines = [line.removeprefix("error: ").strip() for line in told.splitlines()]
+    def _failed(self, command: str, output: str) -> RemoteError:
+        lines = [line.removeprefix("error: ").strip() for line in output.splitlines()]
         words = "; ".join(filter(None, lines)) or "it gives no reason"
-        if _NOT_CONNECTED in told:
+        if _NOT_CONNECTED in output:
             return RemoteError(
                 f"libvirt at {self.uri} cannot be used: {words}. Start libvirtd (or virtqemud) there, let the user of "
                 "`up` use it (group libvirt), or correct platform.bootstrap.uri"

@@ -22,9 +22,9 @@ _ARCHITECTURES = {"x86-64": "x86_64", "x86": "x86_64", "ARM-A64": "aarch64", "AR
 
 def memory_mib(documents: Documents, system: Document) -> int | None:
     """Its memory in MiB; None if it is not reported."""
-    told = number(member(system, "MemorySummary").get("TotalSystemMemoryGiB"))
-    if told is not None and told >= _LEAST_GIB:
-        return int(told * 1024)
+    total = number(member(system, "MemorySummary").get("TotalSystemMemoryGiB"))
+    if total is not None and total >= _LEAST_GIB:
+        return int(total * 1024)
     return _of_modules(documents, system) or None
 
 
@@ -32,9 +32,9 @@ def cpus(system: Document) -> int | None:
     """Its threads, or its cores if only those are reported; None if only sockets are."""
     summary = member(system, "ProcessorSummary")
     for key in ("LogicalProcessorCount", "CoreCount"):
-        told = number(summary.get(key))
-        if told:
-            return int(told)
+        count = number(summary.get(key))
+        if count:
+            return int(count)
     return None
 
 

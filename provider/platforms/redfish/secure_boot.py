@@ -54,9 +54,9 @@ def is_on(system: Any) -> bool | None:
 
 def refuse(where: str, enforced: bool | None, settings: BmcSettings) -> None:
     """Raise RemoteError if Secure Boot prevents the server's boot, unless the settings say to ignore it."""
-    told = None if settings.secure_boot == "ignore" else refusal(where, enforced, settings)
-    if told is not None:
-        raise RemoteError(f"{told[0]}: {told[1]}")
+    problem = None if settings.secure_boot == "ignore" else refusal(where, enforced, settings)
+    if problem is not None:
+        raise RemoteError(f"{problem[0]}: {problem[1]}")
 
 
 def refusal(where: str, enforced: bool | None, settings: BmcSettings) -> tuple[str, str] | None:

@@ -86,14 +86,14 @@ def diagnose(error: Exception, address: str, response: Any) -> Trouble:
 
 
 def _http(status: int, words: str, whole: str, response: Any) -> Trouble:
-    told = Trouble(seen=f"it answered HTTP {status}", quoted=words, status=status)
+    trouble = Trouble(seen=f"it answered HTTP {status}", quoted=words, status=status)
     if status == 401:
-        return replace(told, remedy="the user name or the password is wrong: correct them in `bmcs`")
+        return replace(trouble, remedy="the user name or the password is wrong: correct them in `bmcs`")
     if status == 403:
-        return replace(told, remedy="the account may not do this: give it the role Operator or Administrator")
+        return replace(trouble, remedy="the account may not do this: give it the role Operator or Administrator")
     passing = status in _PASSING_STATUS or quirks.passes(status, whole)
     wait = 0 if response is None else web.retry_after(response.headers)
-    return replace(told, passing=passing, wait=min(wait, _LONGEST_WAIT))
+    return replace(trouble, passing=passing, wait=min(wait, _LONGEST_WAIT))
 
 
 def _connection(causes: list[BaseException]) -> Trouble:

@@ -50,7 +50,7 @@ async def check(subject: Subject) -> list[Finding]:
         return [
             error(f"{url} is not the file that was uploaded there", "correct artifacts.baseUrl or artifacts.directory")
         ]
-    told = f"accepts files, and serves them at {settings.base_url}"
+    text = f"accepts files, and serves them at {settings.base_url}"
     if not settings.boot_base_url.startswith("https:"):
-        told += "; firmware fetches its boot files over http, without verification (docs/boot-server.md)"
-    return [ok(told)]
+        text += "; firmware fetches its boot files over http, without verification (docs/boot-server.md)"
+    return [ok(text)]

@@ -49,8 +49,8 @@ async def _file(subject: Subject, file: BootFile) -> Finding:
             f"{file.name}: {file.url} has the hash {hashed}, but the stream metadata say {file.sha256}",
             "upload the file of that release again, or correct the stream",
         )
-    told = "of unknown size" if size is None else f"{size / _MIB:.0f} MiB"
-    return ok(f"{file.name} is there, {told}, {'with the right hash' if hashed else 'not hashed'}")
+    size_text = "of unknown size" if size is None else f"{size / _MIB:.0f} MiB"
+    return ok(f"{file.name} is there, {size_text}, {'with the right hash' if hashed else 'not hashed'}")
 
 
 async def _is_mirrored(client: httpx.AsyncClient, url: str, subject: Subject) -> bool:

@@ -139,8 +139,8 @@ async def _ordered(subject: Subject) -> list[_Machine]:
 
 def _memory_of(plan: Document) -> float | None:
     """The memory of a plan in MiB, from its specs: `{"memory": {"total": "32GB"}}`, where GB means GiB."""
-    told = ((plan.get("specs") or {}).get("memory") or {}).get("total")
-    found = _PLAN_MEMORY.fullmatch(str(told).strip())
+    total = ((plan.get("specs") or {}).get("memory") or {}).get("total")
+    found = _PLAN_MEMORY.fullmatch(str(total).strip())
     return None if found is None else float(found[1]) * GIB * (GIB if found[2].upper() == "T" else 1)
 
 

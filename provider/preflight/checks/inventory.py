@@ -20,8 +20,12 @@ async def check(subject: Subject) -> list[Finding]:
     """Returns the problems of each server, and one finding for all the others together. Stores a table of each server
     in `subject.told`."""
     racked = await subject.servers.answers() if subject.servers else []
-    lent = [(server, told) for server, told in (await subject.lent.answers() if subject.lent else []) if told.where]
-    hosts = [_host(subject, server, told) for server, told in (*racked, *lent)]
+    lent = [
+        (server, hardware)
+        for server, hardware in (await subject.lent.answers() if subject.lent else [])
+        if hardware.where
+    ]
+    hosts = [_host(subject, server, hardware) for server, hardware in (*racked, *lent)]
     subject.told.update({host.name: table.of(host) for host in hosts})
     found = rules.found(hosts)
     fine = [name for name, findings in found.items() if not findings]
@@ -29,11 +33,11 @@ async def check(subject: Subject) -> list[Finding]:
     return [*problems, ok(f"nothing is against {', '.join(fine)}")] if fine else problems
 
 
-def _host(subject: Subject, server: Server, told: Hardware) -> Host:
+def _host(subject: Subject, server: Server, hardware: Hardware) -> Host:
     bmc = subject.settings.need_bmc(server.bmc) if server.bmc is not None else None
     return Host(
         name=server.name,
-        told=told,
+        told=hardware,
         architecture=subject.plan.architecture,
         least=sizes.least(server.role, subject.plan.version or "", live=server.live),
         macs=server.macs,
@@ -41,5 +45,5 @@ def _host(subject: Subject, server: Server, told: Hardware) -> Host:
         tpm2=server.tpm2,
         boot_method=bmc.boot_method if bmc else None,
         boot_mode=bmc.boot_mode if bmc else None,
-        runs=subject.runs(told),
+        runs=subject.runs(hardware),
     )

@@ -24,8 +24,8 @@ async def check(subject: Subject) -> list[Finding]:
             level = "warning" if subject.runs(found) else "error"
             problems.append(Finding(level=level, what=refusal[0], remedy=refusal[1], host=server.name))
         else:
-            told = {True: "on", False: "off", None: "not told"}[found.secure_boot]
-            fine.append(f"{server.name} (Secure Boot {told}, {settings.boot_method})")
+            state = {True: "on", False: "off", None: "not told"}[found.secure_boot]
+            fine.append(f"{server.name} (Secure Boot {state}, {settings.boot_method})")
     if not fine:
         return problems
     return [*problems, ok(f"can boot as they are to: {', '.join(fine)}")]
