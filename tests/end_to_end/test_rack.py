@@ -176,7 +176,10 @@ def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     for path in secrets.files(rack):
         leaks += secrets.leaks(found, str(path.relative_to(rack.root)), path.read_text(errors="replace"))
     assert not leaks, "\n".join(leaks)
-    order = [done.text.find(words) for words in ("cordoning", "sending", "checking", "worker-0-installation (Install")]
+    order = [
+        done.text.find(words)
+        for words in ("cordoning", "into its installer", "checking", "worker-0-installation (Install")
+    ]
     assert done.status == 0 and order[-1] > 0, done.text
     assert {name for name, mark in _markers(rack).items() if mark != markers[name]} == {f"{RACK}-worker-0"}
     after = _boots(rack)

@@ -165,7 +165,7 @@ async def test_throttling_is_borne(zone: HostedZone) -> None:
     ]
     await it.up(inputs(a("api", "198.51.100.1")))
     assert zone.values(f"api.{DOMAIN}", "A") == {"198.51.100.1"}
-    assert any("throttles" in message for message in it.harness.log.messages)
+    assert any("limits requests" in message for message in it.harness.log.messages)
     zone.faults.waiting += [("GET", 400, "Throttling", {})] * 2
     await it.delete()
 

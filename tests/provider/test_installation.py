@@ -28,7 +28,7 @@ async def test_a_new_machine_is_booted_from_the_network_and_restarted_from_its_d
     assert state["device"] == RECORDED and machine.recorded is None
     # Nothing that sends it into its installer, and nothing secret, is left.
     assert site.uploaded() == []
-    assert site.told.messages[0] == "sending worker-0 into its installer by network boot"
+    assert site.told.messages[0] == "booting worker-0 into its installer by network boot"
 
 
 async def test_a_machine_that_was_ordered_is_waited_for(site: Site) -> None:

@@ -36,7 +36,7 @@ async def check(subject: Subject) -> list[Finding]:
             problems.append(
                 _wrong(order, "the spot market does not have it", "take another plan, or remove platform.spot")
             )
-    what = ", ".join(sorted({order.plan for order in ordered})) or "no machine is to be ordered"
+    what = ", ".join(sorted({order.plan for order in ordered})) or "no machine is ordered"
     return problems or [ok(what)]
 
 

@@ -16,7 +16,7 @@ from metal_ipi.provider.preflight.subject import Subject
 
 NAME = "reservations"
 _REMEDY = "see `metal hardware-reservation get`, and correct platform.reservations"
-_WAIT = "wait some minutes until it is provisionable (`metal hardware-reservation get`), and run again"
+_WAIT = "wait until it is provisionable (`metal hardware-reservation get`), some minutes, and run the command again"
 
 
 async def check(subject: Subject) -> list[Finding]:

@@ -61,7 +61,7 @@ async def test_a_new_server_boots_its_disc_once(site: Site, web: Web) -> None:
     assert (state["generation"], state["via"]) == (NEW, "live ISO")
     assert machine.not_after is not None, "the disc says until when its installer works"
     assert site.uploaded() == [] and web.asked == ["/live.iso"]
-    assert site.told.messages[0] == "sending worker-0 into its installer by live ISO"
+    assert site.told.messages[0] == "booting worker-0 into its installer by live ISO"
 
 
 async def test_a_node_that_goes_by_kexec_needs_no_disc(site: Site, web: Web) -> None:

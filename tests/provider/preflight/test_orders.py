@@ -124,7 +124,7 @@ def _limit(limit: object) -> dict[str, Answer]:
 
 # Answers of the API, inputs of the stack; the only finding of a check: its level, and words of it or of its remedy.
 _CASES: list[tuple[dict[str, Answer], dict[str, Any], str, str, list[str]]] = [
-    (having(devices=ALL_THERE), {}, "plans", "ok", ["no machine is to be ordered\n"]),
+    (having(devices=ALL_THERE), {}, "plans", "ok", ["no machine is ordered\n"]),
     (having(devices=THERE), ordering(machines("bootstrap", 1, "c9.small.x86"), machines("control-plane", 3, "c9.x86"),
      machines("worker", 2, "c9.small.x86")), "plans", "error", ["workerPlan c9.small.x86: Metal has no such plan"]),
     ({}, ordering(machines("control-plane", 1, "c3.large.arm64")) | {"architecture": "aarch64"}, "plans", "ok", []),
@@ -135,11 +135,11 @@ _CASES: list[tuple[dict[str, Answer], dict[str, Any], str, str, list[str]]] = [
      ordering(machines("control-plane", 3), machines("worker", 2, spotMaxPrice=1)),
      "capacity", "ok", ["da has 3 x c3.medium.x86\n"]),
     ({"POST /capacity/metros": 500}, _SPOT, "capacity", "ok", ["no machine is ordered on demand"]),
-    ({"POST /capacity/metros": 500, **reservations(1, 2)}, _BOTH, "capacity", "ok", ["no machine is to be ordered"]),
+    ({"POST /capacity/metros": 500, **reservations(1, 2)}, _BOTH, "capacity", "ok", ["no machine is ordered"]),
     ({"POST /capacity/metros": enough({"da": 1}), **having(devices=THERE)}, {}, "capacity", "ok",
      ["da has 1 x c3.medium.x86\n"]),
     ({"POST /capacity/metros": 500, **having(devices=ALL_THERE)}, {}, "capacity", "ok",
-     ["no machine is to be ordered"]),
+     ["no machine is ordered"]),
     # Facilities are taken in order, and together.
     ({}, _FACILITIES, "capacity", "ok", ["da11 has 3 x c3.medium.x86"]),
     ({"POST /capacity": enough({"da11": 1})}, _FACILITIES, "capacity", "ok", ["da6 has 3 x c3.medium.x86"]),

@@ -109,7 +109,7 @@ def test_an_override_is_no_remedy_for_a_live_iso_that_cannot_be_reached_from_her
         found, kernel = of(report(boot=boot), "boot-files")
     assert found.level == "error" and "overrides" not in found.remedy
     assert "it must be reached from here: servers' boot discs are made from it" in found.remedy
-    assert "set boot-files in preflight.overrides" in kernel.remedy
+    assert "override boot-files in preflight.overrides" in kernel.remedy
 
 
 def test_a_file_that_is_kept_on_the_artifact_host_is_looked_for_there(tmp_path: Path) -> None:
