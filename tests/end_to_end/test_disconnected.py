@@ -107,7 +107,7 @@ def test_emulated_machines_are_checked_and_installed_there(tmp_path: Path) -> No
     for site in copies(tmp_path, machines="libvirt", stack=_STACK):
         told = site.make("up", seconds=_LONGEST).text
         assert "disk-latency: of " in told and "overridden: disks of the lab are files of a busy system" in told
-        assert "sent into its installer again" not in told, "none was taken for silent while it was held"
+        assert "booted into its installer again" not in told, "none was taken for silent while it was held"
         assert (_outside(site)["outside"], _outside(site)["sent"]) == ([], [])
         site.assert_unchanged("up")
         site.assert_down()
