@@ -161,7 +161,7 @@ class _Place:
                 ) from None
             except RemoteError as error:
                 raise RemoteError(
-                    f"{title} cannot be copied to the artifact host: {error}. Then run the same command again"
+                    f"{title} cannot be copied to the artifact host: {error}. Run the same command again"
                 ) from None
 
     async def check_served(self, title: str, file: MirroredFile, size: int) -> None:

@@ -84,8 +84,8 @@ class NodeObject:
                 await self._cluster.remove_node(node)
                 continue
             too_long = ProviderError(
-                f"node {self._job.node} is not gone after {timeout:g} s: finalizers "
-                f"{', '.join(metadata.get('finalizers') or [])} keep it. Look at the programs that set them; then run "
+                f"node {self._job.node} still exists after {timeout:g} s, because of its finalizers "
+                f"{', '.join(metadata.get('finalizers') or [])}. Look at the programs that set them; then run "
                 "the same command again"
             )
             await backoff.wait_for(f"the Node object {self._job.node} to go", self._status.live, too_long)
@@ -139,7 +139,7 @@ class NodeObject:
             found = await self._cluster.node(self._job.node)
         raise ProviderError(
             f"node {self._job.node} was removed by another program while its labels were restored; they are saved in "
-            f"ConfigMap kube-system/{self._record_name}. Then run the same command again"
+            f"ConfigMap kube-system/{self._record_name}. Run the same command again, which continues"
         )
 
     async def _record(self) -> _Record | None:

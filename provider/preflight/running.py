@@ -136,7 +136,5 @@ async def _one(check: Check, subject: Subject) -> list[Finding]:
     try:
         found = await check.check(subject)
     except ProviderError as failure:
-        found = [
-            error(str(failure), "correct that, or see whether the service is well, and run the same command again")
-        ]
+        found = [error(str(failure), "correct that, or check that the service works, and run the same command again")]
     return [replace(finding, check=finding.check or check.NAME) for finding in found]

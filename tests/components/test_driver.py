@@ -98,7 +98,7 @@ def test_manifests_are_put_beside_the_installers_own(installer: Path, tmp_path: 
         (
             "mine.yaml",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: theirs, namespace: default}\n",
-            "mine.yaml: the installer makes ConfigMap default/theirs itself (own.yaml); take it out",
+            "mine.yaml: the installer makes ConfigMap default/theirs itself (own.yaml); remove it",
         ),
     ],
 )

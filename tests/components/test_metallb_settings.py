@@ -110,7 +110,7 @@ def test_ranges_of_both_kinds() -> None:
             "no such setting",
             "",
         ),
-        ({"type": "metallb-l2", "pools": [BLOCK], "interfaces": ["a/b"]}, ".interfaces[0]", "no name", "bond0"),
+        ({"type": "metallb-l2", "pools": [BLOCK], "interfaces": ["a/b"]}, ".interfaces[0]", "not a name", "bond0"),
         ({"type": "cloud-controller", "pools": []}, ".pools", "no such setting", ""),
     ],
 )

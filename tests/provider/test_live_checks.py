@@ -48,7 +48,7 @@ def test_of_good_machines_nothing_is_told() -> None:
     ("changes", "level", "check", "told"),
     [
         ({"memory_mib": 15 << 10}, "error", "memory", "it has 15.0 GiB of memory, and needs 16 GiB"),
-        ({"memory_mib": None}, "warning", "memory", "does not tell how much"),
+        ({"memory_mib": None}, "warning", "memory", "does not report its memory"),
         ({"processors": 2}, "warning", "processors", "it has 2 CPUs"),
         ({"disk": _SLOW}, "error", "disk-latency", "99 of 100 took up to 12.5 ms"),
         ({"disk": _SLOW.model_copy(update={"size": 10**10, "latencies": (1.0,)})}, "error", "disk-size", "has 10 GB"),

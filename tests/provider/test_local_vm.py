@@ -121,7 +121,7 @@ async def test_a_run_that_was_killed_goes_on(virsh: FakeVirsh, it: Resource, boo
     again = Resource(it.harness, "EphemeralMachine")
     await again.up(MACHINE)
     assert again.state["machineId"] == it.state["machineId"] and len(virsh.commands) == done
-    assert "goes on with" in it.harness.log.messages[-1]
+    assert "continues with" in it.harness.log.messages[-1]
     # Killed before it ran, or it boots an earlier script: it is made anew.
     virsh.add(NAME, virsh.told("domains")[NAME]["xml"], "paused")
     await Resource(it.harness, "EphemeralMachine").up(MACHINE)

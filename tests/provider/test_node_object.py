@@ -202,7 +202,7 @@ async def test_a_finalizer_that_holds_the_node(site: Site) -> None:
     machine = await site.machine("worker-0", installed=OLD)
     marked(site)["metadata"]["finalizers"] = ["example.com/keep"]
     with pytest.raises(
-        ProviderError, match=rf"node {NODE} is not gone after 10 s: finalizers example.com/keep hold it"
+        ProviderError, match=rf"node {NODE} still exists after 10 s, because of its finalizers example.com/keep"
     ):
         await site.up(machine)
     assert machine.running == "live"

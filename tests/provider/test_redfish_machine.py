@@ -129,7 +129,7 @@ async def test_a_server_is_never_forgotten_and_never_mistaken(it: Resource, bmc:
     bmc.faults = []
     bmc.machine.uuid, bmc.machine.power = "11111111-2222-3333-4444-555555555555", "On"
     for operation in (it.refresh, it.delete, lambda: it.up({**CLAIM, "hostname": "other"})):
-        with pytest.raises(RemoteError, match=f"it says {bmc.machine.uuid} .* was claimed is {UUID}"):
+        with pytest.raises(RemoteError, match=f"it reports {bmc.machine.uuid} .* was claimed is {UUID}"):
             await operation()
     assert bmc.machine.resets == []
 

@@ -245,7 +245,7 @@ def test_one_family_has_no_addresses_of_the_other() -> None:
     }
     found = problems(config_text(tree))
     for path in ("platform.servers[0].ipv6Address", "apiAddress.ipv6Address", "serviceAddresses.pools[0].addresses[1]"):
-        assert _tells(found, path, "IPv4 alone", "")
+        assert _tells(found, path, "only IPv4", "")
 
 
 def test_the_api_has_an_ipv6_address_of_its_own() -> None:

@@ -75,7 +75,7 @@ _MACVLAN = {"name": "mv0", "type": "mac-vlan", "state": "down", "mac-vlan": {"ba
         (_set("interfaces/0", None), f"{_FIRST}.interfaces", "the card that the server boots from, 52:54:00:72:61:00"),
         (_set("interfaces/1", None), f"{_FIRST}.networkConfig.interfaces[1].name", "have no entry"),
         (_set("interfaces/0/name", "eno2"), f"{_FIRST}.interfaces", "two cards have this name"),
-        (_set("interfaces/0/macAddress", "5254.0072.6100"), f"{_FIRST}.interfaces[0].macAddress", "no MAC address"),
+        (_set("interfaces/0/macAddress", "5254.0072.6100"), f"{_FIRST}.interfaces[0].macAddress", "not a MAC address"),
         (_set("interfaces/0/name", "a/b"), f"{_FIRST}.interfaces[0].name", "not a name of an interface"),
         (
             _set("interfaces/1/macAddress", "52:54:00:72:61:01"),

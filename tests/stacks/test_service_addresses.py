@@ -35,13 +35,13 @@ _SESSION = "equinix-metal:index/bgpSession:BgpSession"
             {"serviceAddresses": _L2, "apiAddress": _KUBE_VIP},
             "pools[0].addresses[0]",
             "it holds 198.51.100.241, the API's address",
-            "leave it out",
+            "exclude it",
         ),
         (
             {"serviceAddresses": _BGP, "apiAddress": {**_KUBE_VIP, "type": "external"}, **_BALANCER},
             "pools[0].addresses[0]",
             "it holds 198.51.100.241, the API's address",
-            "leave it out",
+            "exclude it",
         ),
         (
             {"serviceAddresses": {"type": "metallb-l2", "pools": [_OWN]}, "install": {"distribution": "okd"}},

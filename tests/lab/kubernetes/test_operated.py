@@ -89,7 +89,7 @@ def test_who_shows_a_certificate_has_to_have_its_key(keys: _Keys) -> None:
     other = ec.generate_private_key(ec.SECP256R1()).sign(challenge, ec.ECDSA(hashes.SHA256()))
     with pytest.raises(LabError, match=f"another machine uses the name {_NODE}"):
         proves(node, challenge, other)
-    with pytest.raises(LabError, match="somebody else"):
+    with pytest.raises(LabError, match="another machine uses"):
         proves(node, b"d" * 32, keys.key.sign(challenge, ec.ECDSA(hashes.SHA256())))
 
 

@@ -72,7 +72,7 @@ def test_too_little_memory_is_an_error_and_few_processors_a_warning(
 ) -> None:
     tells(bmc, gib, **processors)
     first, second = of(rack(bmc, *servers), "hardware")[:2]
-    assert first.level == "error" and first.what.endswith(memory) and first.remedy.startswith("take another server")
+    assert first.level == "error" and first.what.endswith(memory) and first.remedy.startswith("use another server")
     assert second.level == "warning" and second.what.endswith(cpus)
 
 
