@@ -71,8 +71,8 @@ class RedfishMachine(ResourceType):
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
         if old["server"] not in (context.settings.bmcs or {}):
             raise InvalidInputs(
-                f"server {old['server']} cannot be switched off: it was taken out of `bmcs` (`platform.servers`), and "
-                "with it how to reach its BMC. Put it back; or switch it off yourself, and take it out of the state: "
+                f"server {old['server']} cannot be switched off: it was removed from `bmcs` (`platform.servers`), and "
+                "with it the access to its BMC. Add it again; or switch it off yourself, and remove it from the state: "
                 f"pulumi state delete '{context.urn}'"
             )
         await context.status.live(f"switching {old['server']} off")
@@ -107,7 +107,7 @@ class RedfishMachine(ResourceType):
             if not known
         ]
         if unknown:
-            await context.status.remark(f"{found.where} does not tell of its {' and '.join(unknown)}: not checked")
+            await context.status.remark(f"{found.where} does not report its {' and '.join(unknown)}: not checked")
 
 
 def _open(context: Context, given: RedfishMachineArgs) -> Redfish:

@@ -92,7 +92,7 @@ class Servicer(ProviderServicer):
         except Exception as error:
             await self._log.send(traceback.format_exc(), urn=urn, ephemeral=False, debug=True)
             kind = type(error).__name__
-            message = f"unexpected {kind}: {error} (a fault of the provider; `--debug` logs where)"
+            message = f"unexpected {kind}: {error} (an error in the provider; `--debug` logs where)"
             await context.abort(grpc.StatusCode.INTERNAL, self._redact(message))
         finally:
             self._running.discard(task)

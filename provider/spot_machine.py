@@ -54,7 +54,7 @@ class SpotMachine(ResourceType):
         async with _open(context) as driver:
             machine = await _wait(context, driver, SpotMachineArgs.read(new), patient=False)
         if machine.id != old.get("machineId"):
-            await context.status.remark(f"{new['hostname']} was taken away; goes on with its successor {machine.id}")
+            await context.status.remark(f"{new['hostname']} was terminated; continues with its successor {machine.id}")
         return _outputs(machine)
 
     async def delete(self, context: Context, resource_id: str, old: Values) -> None:
@@ -85,18 +85,19 @@ async def _wait(context: Context, driver: EquinixMetal, given: SpotMachineArgs, 
             return last
         if last is None and not patient:
             raise ProviderError(
-                f"{hostname} was taken away, and its spot market request ({request_id}) has got no other machine: the "
-                f"market asks more than platform.spot.maxPrice, or has none. `make up REPLACE={hostname}` asks anew"
+                f"{hostname} was terminated, and its spot market request ({request_id}) has no other machine: the "
+                "market price is higher than platform.spot.maxPrice, or there is no machine. `make up "
+                f"REPLACE={hostname}` makes a new request"
             )
         if last is not None and last.state == "failed":
             raise ProviderError(
-                f"{hostname} ({last.id}) failed to provision: `make up REPLACE={hostname}` asks for another"
+                f"{hostname} ({last.id}) failed to provision: `make up REPLACE={hostname}` orders another"
             )
         seen = "no machine" if last is None else f"machine {last.id}, which is {last.state}"
         too_long = ProviderError(
             f"the spot market request of {hostname} ({request_id}) has {seen} after {backoff.elapsed:.0f} s; it is "
-            "kept, and the next `up` continues to wait. The market may ask more than platform.spot.maxPrice, or have "
-            "none"
+            "kept, and the next `up` continues to wait. The market price may be higher than platform.spot.maxPrice, "
+            "or there may be no machine"
         )
         state = "no machine yet" if last is None else last.state
         await backoff.wait_for(f"{hostname} from the spot market ({state})", context.status.live, too_long)

@@ -32,7 +32,7 @@ def trust(settings: Settings, *, also: str | None = None) -> ssl.SSLContext:
             try:
                 context.load_verify_locations(cadata=given)
             except ssl.SSLError as error:
-                raise InvalidInputs(f"`{name}` holds no certificate that can be read: {error}") from None
+                raise InvalidInputs(f"`{name}` contains no readable certificate: {error}") from None
     return context
 
 

@@ -26,7 +26,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if (self.level == "ok") == bool(self.remedy):
-            raise ValueError(f"{self.check}: what is wrong names its remedy, and only that: {self.what}")
+            raise ValueError(f"{self.check}: errors and warnings, and only these, have a remedy: {self.what}")
 
     def __str__(self) -> str:
         remedy = f"\n         remedy: {self.remedy}" if self.remedy else ""

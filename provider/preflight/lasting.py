@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from metal_ipi.provider.errors import InvalidInputs
 from metal_ipi.provider.resource import Values
 
-_REMEDY = "Put back what was ordered, or begin anew: `make down` first, then `make up`"
+_REMEDY = "Restore the former setting, or install the cluster again: `make down` first, then `make up`"
 
 
 def refuse_changes(old: Values, new: Values) -> None:
@@ -22,7 +22,7 @@ def refuse_changes(old: Values, new: Values) -> None:
         new: the new ones.
     """
     problems = [
-        f"this cluster was ordered {before}, and is now to be {after}: {why}"
+        f"this cluster was ordered {before}, but the settings now say {after}: {why}"
         for before, after, why in _changes(old, new)
     ]
     if problems:
@@ -33,12 +33,12 @@ def _changes(old: Values, new: Values) -> Iterator[tuple[str, str, str]]:
     """Yields for each forbidden change: what was ordered, what is wanted, and why that is impossible."""
     before, after = _project(old), _project(new)
     if before and before != after:
-        why = "what is there would stay behind or be deleted, the machines of the control plane included"
+        why = "existing resources would stay behind or be deleted, including the control plane machines"
         yield before, after or "on another platform", why
     hours = old.get("lifetimeHours"), new.get("lifetimeHours")
     # Old states, from before there were runs, do not have the hours among the inputs.
     if old.get("run") and hours[0] != hours[1]:
-        yield _end(hours[0]), _end(hours[1]), "the platform takes no other end for machines that are there"
+        yield _end(hours[0]), _end(hours[1]), "the platform cannot change the end of existing machines"
 
 
 def _project(values: Values) -> str:

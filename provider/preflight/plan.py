@@ -67,7 +67,7 @@ class Server(Inputs):
     @classmethod
     def conflicts(cls, given: Mapping[str, Any]) -> Iterator[Conflict]:
         if all(given.get(key) is None for key in ("bmc", "ironic", "memoryMib")):
-            yield ("bmc",), "or `ironic` or `memoryMib` must be given: what else tells how much memory it has?"
+            yield ("bmc",), "or `ironic` or `memoryMib` must be given: otherwise its memory is not known"
 
 
 class Plan(Inputs):

@@ -122,9 +122,9 @@ class Registries:
                 status, _, content = await self._answer(method, url, {**headers, **self._authorized(key)})
         if status in (401, 403):
             known = "its account in the pull secret is refused" if self._account(image) else "the pull secret has none"
-            raise RemoteError(f"it wants an account, and {known} (HTTP {status})")
+            raise RemoteError(f"it requires an account, and {known} (HTTP {status})")
         if status == 404:
-            raise RemoteError("it is not there (HTTP 404)")
+            raise RemoteError("it does not exist (HTTP 404)")
         if status >= 400:
             raise RemoteError(f"HTTP {status}")
         return content
@@ -172,7 +172,7 @@ class Registries:
         told = dict(_CHALLENGE.findall(words))
         realm = told.pop("realm", "")
         if not realm.startswith("https://"):
-            raise RemoteError("it wants a token of a service that is not reached by https")
+            raise RemoteError("it requires a token of a service that does not use https")
         query = {"scope": f"repository:{image.path}:pull", **{k: v for k, v in told.items() if k == "service"}}
         url = str(self._client.build_request("GET", realm, params=query).url)
         status, _, content = await self._answer("GET", url, basic)
@@ -205,5 +205,5 @@ def _json(content: bytes) -> Mapping[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise RemoteError("it answers something else than JSON")
+        raise RemoteError("its answer is not JSON")
     return found  # pyright: ignore[reportUnknownVariableType]

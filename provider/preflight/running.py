@@ -69,7 +69,7 @@ NAMES = tuple(
     dict.fromkeys(name for each in _MODULES for name in (rules.NAMES if each.NAME == inventory.NAME else (each.NAME,)))
 )
 """The names of all checks. The rules of the check `inventory` count as checks with their own names."""
-_NOT_ASKED = warning("not looked at: the API token does not open the project", "correct the token first (above)")
+_NOT_ASKED = warning("not checked: the API token gives no access to the project", "correct the token first (above)")
 _TIMEOUT, _PATIENCE = 60, 15
 """Seconds to wait for one answer, and seconds to retry a failing call: the user waits for the report."""
 

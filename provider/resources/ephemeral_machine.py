@@ -77,7 +77,8 @@ class EphemeralMachineArgs(MachineArgs):
         if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(identifying(tags)) != 4:
             yield (
                 ("tags",),
-                "must hold metal-ipi:stack=…, metal-ipi:cluster=…, metal-ipi:run=… and metal-ipi:name=…: it is found "
+                "must contain metal-ipi:stack=…, metal-ipi:cluster=…, metal-ipi:run=… and metal-ipi:name=…: it is "
+                "found "
                 "by them after a crash",
             )
 

@@ -63,7 +63,7 @@ def test_an_image_that_the_registry_lacks_is_told_before_power_is_on(site: Proje
     hidden = lost.rename(site.layout.mirror / lost.name)
     told = site.make("up", fails=True).text
     assert "1 of 11 images of the release cannot be pulled" in told
-    assert "mirror.facility.test:5000/openshift/release: it is not there (HTTP 404)" in told
+    assert "mirror.facility.test:5000/openshift/release: it does not exist (HTTP 404)" in told
     assert {server["power"] for server in json.loads(site.lab("rack")).values()} == {"off"}
     assert _outside(site)["outside"] == ["quay.io"], "the place itself was asked last"
     hidden.rename(lost)

@@ -147,7 +147,7 @@ def test_a_project_is_made_and_deleted(life: Life) -> None:
         other = "52000fb2-ee46-4673-93a8-de2c2bdba33b"
         stack.project.configure(platform={"projectName": None, "projectId": other})
         told = " ".join(stack.project.make("up", fails=True).text.split())
-        assert f"a project that exists (platform.projectId {other}): what is there would stay behind" in told
+        assert f"a project that exists (platform.projectId {other}): existing resources would stay behind" in told
         stack.project.restore()
         assert stack.project.listing()["devices"] == machines and stack.project.listing()["projects"] == ["renamed"]
 
@@ -206,7 +206,7 @@ def test_workers_come_from_the_spot_market_and_are_taken_away(life: Life, monkey
         stack.call("POST", "/lab/spot-evictions", {"id": evicted, "seconds": 0})
         stack.await_gone("worker-1")
         told = stack.project.make("up", fails=True).text
-        assert "spot-worker-1 was taken away" in told and "make up REPLACE=spot-worker-1" in told, told
+        assert "spot-worker-1 was terminated" in told and "make up REPLACE=spot-worker-1" in told, told
         monkeypatch.setenv("REPLACE", "spot-worker-1")
         stack.project.make("up")
         monkeypatch.delenv("REPLACE")

@@ -40,7 +40,7 @@ def test_servers_that_cannot_work_are_refused_and_with_secure_boot_installed_fro
     rack.rack("hardware", server="server-3", memory_gib=16)
     told = rack.make("up", fails=True).text
     assert "has 12.0 GiB of memory: it needs 16 GiB, the least that OpenShift's documentation asks for" in told
-    assert "does not tell how much memory it has: it needs 16 GiB" in told
+    assert "does not report its memory: it needs 16 GiB" in told
     assert "has Secure Boot on, and `bootMethod: pxe` leads to iPXE" in told
     assert "has 16.0 GiB of memory: it needs 19 GiB, from 4.19 on" in told and "lend another server" in told
     servers = rack.rack("servers").values()

@@ -116,7 +116,7 @@ async def test_the_wrong_server(it: Resource, changes: dict[str, Any], told: str
 async def test_a_server_that_does_not_tell_of_its_interfaces(it: Resource, bmc: FakeBmc) -> None:
     bmc.machine.nics = []
     await it.up(CLAIM)
-    assert it.harness.log.messages[-1].endswith("does not tell of its interfaces: not checked")
+    assert it.harness.log.messages[-1].endswith("does not report its interfaces: not checked")
 
 
 async def test_a_server_is_never_forgotten_and_never_mistaken(it: Resource, bmc: FakeBmc) -> None:
@@ -137,7 +137,7 @@ async def test_a_server_is_never_forgotten_and_never_mistaken(it: Resource, bmc:
 async def test_a_server_that_was_taken_out_of_the_list_cannot_be_switched_off(it: Resource, bmc: FakeBmc) -> None:
     await it.up(CLAIM)
     it.harness = (await configured("RedfishMachine", bmcs={"worker-1": bmc.settings()})).harness
-    with pytest.raises(InvalidInputs, match=r"worker-0 cannot be switched off: .* Put it back; or .* state delete"):
+    with pytest.raises(InvalidInputs, match=r"worker-0 cannot be switched off: .* Add it again; or .* state delete"):
         await it.delete()
     assert it.id and bmc.machine.resets == []
 

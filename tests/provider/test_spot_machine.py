@@ -50,12 +50,12 @@ async def test_one_that_was_taken_away_is_told_with_what_to_do(it: Resource, met
     metal.spot["r"] = []
     await it.refresh()
     assert await it.changes({**INPUTS, "machineIds": []}) == ["machineIds"]
-    with pytest.raises(ProviderError, match=r"was taken away.*maxPrice.*make up REPLACE=lab-worker-0"):
+    with pytest.raises(ProviderError, match=r"was terminated.*maxPrice.*make up REPLACE=lab-worker-0"):
         await it.up({**INPUTS, "machineIds": []})
     # Until it has a successor, which takes its place.
     second = got(metal)
     assert (await it.up({**INPUTS, "machineIds": [second]}))["machineId"] == second
-    assert any("taken away; goes on with its successor" in text for text in it.harness.log.messages)
+    assert any("terminated; continues with its successor" in text for text in it.harness.log.messages)
     await it.delete()
     assert metal.devices == {} and metal.spot == {}
 
@@ -65,7 +65,7 @@ async def test_one_that_was_taken_away_is_told_with_what_to_do(it: Resource, met
     [
         (("failed",), "failed to provision: `make up REPLACE=lab-worker-0`"),
         (("provisioning",) * 1000, r"has machine .* which is provisioning after 9 s; it is kept"),
-        (None, r"has no machine after 9 s; it is kept.*ask more than platform.spot.maxPrice"),
+        (None, r"has no machine after 9 s; it is kept.*be higher than platform.spot.maxPrice"),
     ],
 )
 async def test_one_that_does_not_come(it: Resource, metal: FakeMetal, walk: tuple[str, ...] | None, told: str) -> None:

@@ -42,7 +42,7 @@ def test_the_installer_is_given_manifests_of_it() -> None:
                 boot={**_STREAM, "install": {"device": {"deviceName": _DISK}}},
             ),
             "machineConfig.containerStorage.device",
-            "the operating system of control-plane-0, control-plane-1, control-plane-2, worker-0, worker-1, worker-2 is",
+            "system of control-plane-0, control-plane-1, control-plane-2, worker-0, worker-1, worker-2 is",
         ),
         (
             rack_text(machineConfig={"diskEncryption": {"tang": [_TANG]}}, **_STATIC),

@@ -27,6 +27,6 @@ async def _zone(subject: Subject, zone: str) -> Finding:
     except RemoteError as failure:
         return error(
             f"zone {zone} cannot be written: {failure}",
-            "correct dns.* (server, zone, credentials), or what the service lets them do",
+            "correct dns.* (server, zone, credentials), or the rights of the credentials",
         )
-    return ok(f"{service.where} takes changes of zone {zone}")
+    return ok(f"{service.where} accepts changes of zone {zone}")

@@ -110,8 +110,8 @@ def _server(subject: Subject, server: Server, found: Hardware, *, named: bool = 
 
 _TAKE_ANOTHER = "use another server, or add memory"
 _LEND_ANOTHER = (
-    "lend another server (platform.bootstrap.server), put in memory, or take a virtual machine "
-    "(platform.bootstrap.type local-vm)"
+    "lend another server (platform.bootstrap.server), add memory, or use a virtual machine (platform.bootstrap.type "
+    "local-vm)"
 )
 
 
@@ -129,7 +129,7 @@ async def _ordered(subject: Subject) -> list[_Machine]:
             memory_mib=_memory_of(plans[order.plan]),
             cpus=None,  # plans name sockets, not processors
             least=_least(subject, order.role, live=order.role == "bootstrap"),
-            remedy="take a larger plan",
+            remedy="choose a larger plan",
             ask="the plan's memory",
         )
         for order, _ in await subject.missing()
@@ -148,13 +148,13 @@ def _memory(machine: _Machine) -> list[Finding]:
     least, has = machine.least.memory_mib, machine.memory_mib
     needs = f"it needs {least / GIB:g} GiB, {machine.least.memory_source}"
     if has is None:
-        untold = f"{machine.name} does not tell how much memory it has: {needs}"
-        return [warning(untold, f"look at {machine.ask} yourself")]
+        untold = f"{machine.name} does not report its memory: {needs}"
+        return [warning(untold, f"check {machine.ask} yourself")]
     if has >= least:
         return []
     what = f"{machine.name} has {has / GIB:.1f} GiB of memory: {needs}"
     if has * _DECIMAL >= least:
-        remedy = "compare with the memory that is built in: some BMCs report 7 % too little, and then it is enough"
+        remedy = "compare it with the installed memory: some BMCs report 7 % too little, and then it is enough"
         return [warning(what, remedy)]
     if machine.runs:
         return [warning(f"{what}, and it runs already", machine.remedy)]

@@ -30,8 +30,8 @@ _NAMED = 5
 """Maximum number of image names in a message about images that cannot be pulled."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _REMEDY = (
-    "see whether the registry has the release (`oc adm release mirror`, oc-mirror), the pull secret its account, and"
-    " installConfig.additionalTrustBundle its authority"
+    "check that the registry has the release (`oc adm release mirror`, oc-mirror), the pull secret its account, and "
+    "installConfig.additionalTrustBundle its authority"
 )
 
 
@@ -44,7 +44,12 @@ async def check(subject: Subject) -> list[Finding]:
     name = plan.release_image or await installer.release_image(plan.installer or "")
     image = Image.parse(name) if name else None
     if image is None:
-        return [warning("no installer here tells which release image it is for", "see what the check installer says")]
+        return [
+            warning(
+                "there is no installer here from which to read the release image",
+                "see the result of the check `installer`",
+            )
+        ]
     mirrors: dict[str, list[str]] = {}
     for each in plan.mirrors:  # the installer merges mirror sets with the same source (MergedMirrorSets)
         mirrors.setdefault(each.source, []).extend(each.mirrors)
@@ -64,7 +69,7 @@ async def _look(
     try:
         listed = await _listed(place, registries, _ARCHITECTURES[architecture])
     except (RemoteError, OSError, ValueError, KeyError, tarfile.TarError, zlib.error) as problem:
-        return [warning(f"the release image does not tell its images: {problem}", "ask for them yourself")]
+        return [warning(f"the release image has no readable list of images: {problem}", "check the images yourself")]
     found = await asyncio.gather(*(_place(each, registries, mirrors) for each in listed.values()))
     lost: dict[str, list[str]] = {}
     for name, (at, why) in zip(listed, found, strict=True):

@@ -26,7 +26,7 @@ async def check(subject: Subject) -> list[Finding]:
     if subject.plan.installer is None:
         return []
     if await subject.is_begun():
-        return [ok("it is not needed any more: there are machines of this cluster")]
+        return [ok("it is not needed any more: the cluster has machines already")]
     findings = await _look(subject.plan.installer, subject.plan.version, fips=subject.plan.fips)
     if subject.account is None and subject.again:
         return [_may_be_installed(finding) for finding in findings]
@@ -84,8 +84,8 @@ async def _look(installer: str, version: str | None, *, fips: bool) -> list[Find
     answer = await ask(program, "version")
     words = answer.out.partition("\n")[0].split()
     if not answer.succeeded or len(words) < 2:
-        what = f"{program} version does not print its release: {answer.said}"
-        return [error(what, "see whether it is the installer")]
+        what = f"`{program} version` does not print its release: {answer.said}"
+        return [error(what, "check that it is the installer")]
     found = words[1].removeprefix("v")
     if found != version:
         remedy = "use the installer of that release, or set openshiftVersion"
@@ -93,7 +93,7 @@ async def _look(installer: str, version: str | None, *, fips: bool) -> list[Find
     good = ok(f"{program} is for release {version}")
     if not fips or _is_in_fips_mode():
         return [good]
-    what = "install.fips is set, and this system is not in FIPS mode: the installer refuses to work here"
+    what = "install.fips is set, and this system is not in FIPS mode: the installer refuses to run here"
     return [
         good,
         warning(what, "run this on RHEL in FIPS mode, with the installer of the archive openshift-install-rhel9"),

@@ -30,7 +30,7 @@ async def check(subject: Subject) -> list[Finding]:
     found = rules.found(hosts)
     fine = [name for name, findings in found.items() if not findings]
     problems = [finding for findings in found.values() for finding in findings]
-    return [*problems, ok(f"nothing is against {', '.join(fine)}")] if fine else problems
+    return [*problems, ok(f"no problems with {', '.join(fine)}")] if fine else problems
 
 
 def _host(subject: Subject, server: Server, hardware: Hardware) -> Host:

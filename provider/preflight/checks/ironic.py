@@ -17,7 +17,7 @@ NAME = "ironic"
 async def check(subject: Subject) -> list[Finding]:
     """Returns one finding per server that cannot be claimed and per resource class with too few nodes; one finding if
     all is well."""
-    assert subject.lender is not None and subject.lent is not None, "asked only where servers are had from Ironic"
+    assert subject.lender is not None and subject.lent is not None, "only for servers of Ironic"
     await subject.lender.nodes.conductors()  # if Ironic does not answer, this reports it once
     problems = await subject.untold(subject.lent, "correct that, and run the same command again")
     seen = await subject.lent.answers()

@@ -25,12 +25,12 @@ async def check(subject: Subject) -> list[Finding]:
     there = Counter(str((device.get("plan") or {}).get("slug")) for device in await subject.metal.devices())
     problems = [
         error(
-            f"the project may have {limits[plan]} x {plan}: it has {there[plan]}, and {count} more are ordered",
+            f"the project's limit is {limits[plan]} x {plan}: it has {there[plan]}, and {count} more are ordered",
             "ask Metal's support for more, or use another project or plan",
         )
         for plan, count in ordered.items()
         if isinstance(limits.get(plan), int) and there[plan] + count > limits[plan]
     ]
     named = ", ".join(sorted(set(ordered) & set(limits)))
-    what = f"within what the project may have of {named}" if named else "the API names no limit of these plans"
+    what = f"within the project's limits of {named}" if named else "the API reports no limit of these plans"
     return problems or [ok(what)]

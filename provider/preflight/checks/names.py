@@ -14,7 +14,7 @@ NAME = "names"
 async def check(subject: Subject) -> list[Finding]:
     """Returns one finding per collision."""
     problems = [*await _machines(subject), *await _project(subject), *await _address(subject)]
-    return problems or [ok("no machine, project or address is in the way")]
+    return problems or [ok("no machine, project or address is in conflict")]
 
 
 async def _machines(subject: Subject) -> list[Finding]:
@@ -24,7 +24,7 @@ async def _machines(subject: Subject) -> list[Finding]:
     return [
         error(
             f"the project has a machine {device['hostname']} ({device['id']}) that is not this stack's",
-            "set clusterName to another one, delete that machine (`make sweep` finds what stacks of ours left),"
+            "set clusterName to another one, delete that machine (`make sweep` finds what stacks left),"
             " or use another project",
         )
         for device in await subject.metal.devices()
@@ -63,7 +63,8 @@ async def _address(subject: Subject) -> list[Finding]:
     return [
         warning(
             f"apiAddress.address {address} is in no block of the project",
-            "leave it out, to have one reserved; or make sure that it is routed to whoever announces it here",
+            "remove it, so that `up` reserves one; or make sure that it is routed to the machine that announces it "
+            "here",
         )
     ]
 
@@ -71,7 +72,7 @@ async def _address(subject: Subject) -> list[Finding]:
 def _in_use(address: object, why: str) -> Finding:
     return error(
         f"apiAddress.address {address} is in use: it {why}",
-        "set it to an address of a reserved block that nothing uses, or leave it out to have one reserved",
+        "set it to an address of a reserved block that nothing uses, or remove it, so that `up` reserves one",
     )
 
 

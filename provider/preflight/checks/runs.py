@@ -23,13 +23,13 @@ async def check(subject: Subject) -> list[Finding]:
         if (things := await _of(account, subject))
     ]
     if not found:
-        return [ok("nothing carries this stack's marks and belongs to another run")]
+        return [ok("no resource with this stack's tags belongs to another run")]
     return [
         error(
             f"stack {plan.stack} with cluster {plan.domain} was ordered by another run, which this state does not "
             f"know: {'; '.join(found)}",
-            "use the checkout (or the backend) that has its state; or, if that is lost and nobody needs what is "
-            f"listed, `make sweep STACK={plan.stack} OF={plan.stack}`, which removes it (docs/sweep.md)",
+            "use the checkout (or the backend) that has its state; or, if that is lost and the listed resources are "
+            f"not needed, `make sweep STACK={plan.stack} OF={plan.stack}`, which removes them (docs/sweep.md)",
         )
     ]
 

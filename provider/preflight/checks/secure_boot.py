@@ -28,4 +28,4 @@ async def check(subject: Subject) -> list[Finding]:
             fine.append(f"{server.name} (Secure Boot {state}, {settings.boot_method})")
     if not fine:
         return problems
-    return [*problems, ok(f"can boot as they are to: {', '.join(fine)}")]
+    return [*problems, ok(f"can boot as configured: {', '.join(fine)}")]

@@ -20,14 +20,14 @@ async def check(subject: Subject) -> list[Finding]:
             findings.append(
                 warning(
                     f"the spot market has no price for {order.plan} in {subject.orders.place} at the moment",
-                    "be ready to wait: set platform.spot.maxPrice higher, take another plan, or order on demand",
+                    "raise platform.spot.maxPrice and wait, choose another plan, or order on demand",
                 )
             )
         elif price > bid:
             findings.append(
                 warning(
                     f"{order.plan} costs {price:g} USD per hour on the spot market, and {bid:g} are bid",
-                    f"set platform.spot.maxPrice to {price:g} or more, or wait: no machine comes before",
+                    f"set platform.spot.maxPrice to {price:g} or more, or wait until the price falls",
                 )
             )
         else:

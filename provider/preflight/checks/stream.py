@@ -29,7 +29,7 @@ async def check(subject: Subject) -> list[Finding]:
     answer = await ask(program, "coreos", "print-stream-json")
     found = _from_installer(answer.out, plan.architecture) if answer.succeeded else None
     if found is None:
-        return [_differs(f"{program} coreos print-stream-json does not say which stream it is made for: {answer.said}")]
+        return [_differs(f"{program} coreos print-stream-json does not print its stream: {answer.said}")]
     stream, release = found
     ours = f"stream {plan.stream}{f' (release {plan.release})' if plan.release else ''}"
     theirs = f"stream {stream}{f' (release {release})' if release else ''}"

@@ -34,8 +34,8 @@ async def check(subject: Subject) -> list[Finding]:
         if failure.status not in _MAY:
             return [
                 error(
-                    f"the API token may read {what} and not write it: {failure.words} (HTTP {failure.status})",
-                    "set platform.authToken to a token that is not read-only, of somebody who may write there",
+                    f"the API token may read {what}, but not write it: {failure.words} (HTTP {failure.status})",
+                    "set platform.authToken to a token that is not read-only, of a user who may write there",
                 )
             ]
     return [ok(f"the API token reads and writes {what}")]
@@ -45,7 +45,7 @@ def _refused(failure: Refused, what: str, setting: str) -> Finding:
     if failure.status == 401:
         return error(
             f"the API token is not valid: {failure.words} (HTTP 401)",
-            "set platform.authToken anew: it was deleted, or copied incompletely",
+            "set platform.authToken again: the token was deleted, or copied incompletely",
         )
     return error(
         f"the API token does not see {what}: {failure.words} (HTTP {failure.status})",

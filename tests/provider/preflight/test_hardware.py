@@ -45,7 +45,7 @@ def test_a_server_that_is_too_small_to_bootstrap_is_refused(bmc: FakeBmc) -> Non
     tells(bmc, 16, LogicalProcessorCount=4)
     assert the(rack(bmc, LENT), "hardware", "error") == (
         f"server worker-0 (BMC {bmc.address}) has 16.0 GiB of memory: it needs 19 GiB, {LIVE}\n"
-        "lend another server (platform.bootstrap.server), put in memory, or take a virtual machine "
+        "lend another server (platform.bootstrap.server), add memory, or use a virtual machine "
         "(platform.bootstrap.type local-vm)"
     )
     assert bmc.machine.resets == [] and bmc.bodies == [], "nothing was changed"
@@ -103,8 +103,8 @@ def test_modules_are_counted_where_there_is_no_sum(bmc: FakeBmc, told: Any, modu
     bmc.documents = {f"{MEMORY}/D{number}": module for number, module in enumerate(modules or ())}
     bmc.documents[MEMORY] = {"Members": [{"@odata.id": path} for path in bmc.documents]}
     text = the(rack(bmc, LENT), "hardware", level)
-    assert level != "warning" or ("does not tell how much memory it has: it needs 19 GiB" in text)
-    assert level != "warning" or text.endswith("look at its memory yourself")
+    assert level != "warning" or ("does not report its memory: it needs 19 GiB" in text)
+    assert level != "warning" or text.endswith("check its memory yourself")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_modules_are_counted_where_there_is_no_sum(bmc: FakeBmc, told: Any, modu
 def test_a_list_of_modules_that_is_none_only_warns(bmc: FakeBmc, summary: Any, listed: Any) -> None:
     bmc.machine.extra = {"MemorySummary": summary, "ProcessorSummary": None, "Memory": {"@odata.id": MEMORY}}
     bmc.documents = {MEMORY: {"Members": listed}, f"{MEMORY}/none": {}}
-    assert "does not tell how much memory" in the(rack(bmc, LENT), "hardware", "warning")
+    assert "does not report its memory" in the(rack(bmc, LENT), "hardware", "warning")
 
 
 def test_what_is_excused_or_runs_already_is_only_warned_of(bmc: FakeBmc) -> None:
@@ -150,7 +150,7 @@ def test_a_plan_that_is_too_small_is_refused() -> None:
     small = [plan("c3.small.x86", 0.75, "8GB"), *PLANS[1:]]
     (problem,) = report(Api({"GET /plans": {"plans": small}}), version="4.19.0").errors
     assert problem.what == f"bootstrap machines (plan c3.small.x86) has 8.0 GiB of memory: it needs 19 GiB, {LIVE}"
-    assert problem.remedy == "take a larger plan" and problem.check == "hardware"
+    assert problem.remedy == "choose a larger plan" and problem.check == "hardware"
 
 
 @pytest.mark.parametrize("told", ["", "much", None])
@@ -158,7 +158,7 @@ def test_a_plan_that_does_not_tell_only_warns(told: Any) -> None:
     found = report(Api({"GET /plans": {"plans": [plan("c3.small.x86", 0.75, told), *PLANS[1:]]}}))
     warning, fine = of(found, "hardware")
     assert (warning.level, fine.level, found.errors) == ("warning", "ok", [])
-    assert warning.remedy == "look at the plan's memory yourself"
+    assert warning.remedy == "check the plan's memory yourself"
 
 
 def test_plans_of_machines_that_are_there_do_not_matter() -> None:

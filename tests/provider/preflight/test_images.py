@@ -99,7 +99,7 @@ def test_a_source_may_be_named_twice(mirror: registry.Registry, tmp_path: Path) 
 def test_images_that_the_mirror_lacks_are_named(mirror: registry.Registry, release: str) -> None:
     told = the(_asked(mirror, release), "images", "error")
     assert (
-        f"1 of 2 images of the release cannot be pulled (lost): {mirror.name}/mirror/release: it is not there" in told
+        f"1 of 2 images of the release cannot be pulled (lost): {mirror.name}/mirror/release: it does not exist" in told
     )
     assert f"; {_SOURCE}: it does not answer (" in told, "where they come from is asked, too"
     the(_asked(mirror, release, again=True), "images", "warning")
@@ -109,8 +109,8 @@ def test_images_that_the_mirror_lacks_are_named(mirror: registry.Registry, relea
     ("changes", "told"),
     [
         ({"ca": None}, "its certificate is not trusted"),
-        ({"pullSecret": '{"auths": {}}'}, "it wants an account, and the pull secret has none (HTTP 401)"),
-        ({"pullSecret": "wrong"}, "it wants an account, and its account in the pull secret is refused (HTTP 401)"),
+        ({"pullSecret": '{"auths": {}}'}, "it requires an account, and the pull secret has none (HTTP 401)"),
+        ({"pullSecret": "wrong"}, "it requires an account, and its account in the pull secret is refused (HTTP 401)"),
     ],
 )
 def test_what_keeps_us_out_is_told(changes: dict[str, Any], told: str, mirror: registry.Registry, release: str) -> None:
@@ -121,7 +121,7 @@ def test_what_keeps_us_out_is_told(changes: dict[str, Any], told: str, mirror: r
 
 
 def test_without_an_installer_that_is_said(mirror: registry.Registry) -> None:
-    assert "no installer here tells" in the(_asked(mirror, "/nowhere/openshift-install"), "images", "warning")
+    assert "there is no installer here" in the(_asked(mirror, "/nowhere/openshift-install"), "images", "warning")
 
 
 def test_nobody_is_asked_where_that_is_not_wanted() -> None:

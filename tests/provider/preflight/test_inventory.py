@@ -45,7 +45,7 @@ def test_a_bmc_that_is_entered_twice(bmc: FakeBmc) -> None:
     assert [each.host for each in of(found, "twins")] == ["worker-0", "worker-1"]
     assert f"both BMCs report the UUID {UUID}" in of(found, "twins")[0].what
     assert [each.host for each in of(found, "cards")] == ["worker-1"]
-    assert of(found, "architecture") == [], "the BMC does not tell"
+    assert of(found, "architecture") == [], "the BMC does not report"
 
 
 def test_overrides_give_a_reason_and_reach_the_claim(bmc: FakeBmc) -> None:

@@ -179,10 +179,10 @@ _CASES: list[tuple[dict[str, Answer], dict[str, Any], str, str, list[str]]] = [
     ({"GET /market/spot/prices/metros": {"spot_market_prices": {"da": {}}}}, _SPOT, "spot", "warning",
      ["has no price for c3.medium.x86 in da"]),
     # Limits.
-    (_limit(None), {}, "limits", "ok", ["the API names no limit of these plans"]),
-    (_limit({"c3.medium.x86": 6}), {}, "limits", "ok", ["within what the project may have of c3.medium.x86"]),
+    (_limit(None), {}, "limits", "ok", ["the API reports no limit of these plans"]),
+    (_limit({"c3.medium.x86": 6}), {}, "limits", "ok", ["within the project's limits of c3.medium.x86"]),
     (_limit({"c3.medium.x86": 5}), {}, "limits", "error",
-     ["the project may have 5 x c3.medium.x86: it has 1, and 5 more are ordered"]),
+     ["the project's limit is 5 x c3.medium.x86: it has 1, and 5 more are ordered"]),
     # Names.
     (having(devices=[device("c-worker-0"), device("c-worker-1", *TAGS), device("web", "metal-ipi:stack=other")]), {},
      "names", "error", ["a machine c-worker-0 (device-c-worker-0) that is not this stack's"]),
@@ -225,8 +225,8 @@ def test_what_a_check_says(number: int) -> None:
         (f"GET /projects/{PROJECT}", 401, "the API token is not valid"),
         (f"GET /projects/{PROJECT}", 404, "does not see project"),
         (f"GET /projects/{PROJECT}", 403, "does not see project"),
-        (f"POST /projects/{PROJECT}/ssh-keys", 403, "may read project .* and not write it"),
-        (f"POST /projects/{PROJECT}/ssh-keys", 401, "may read project .* and not write it"),
+        (f"POST /projects/{PROJECT}/ssh-keys", 403, "may read project .* but not write it"),
+        (f"POST /projects/{PROJECT}/ssh-keys", 401, "may read project .* but not write it"),
     ],
 )
 def test_a_token_that_does_not_do_is_told_once(path: str, status: int, told: str) -> None:
@@ -235,7 +235,7 @@ def test_a_token_that_does_not_do_is_told_once(path: str, status: int, told: str
     assert re.search(told, text) and "platform." in text and TOKEN not in str(found)
     # What needs no token is told at the same time; what needs it is said not to have been looked at.
     assert "a (10.0.0.0/8) overlaps b (10.1.0.0/16)" in the(found, "addresses", "error")
-    assert the(found, "capacity", "warning").startswith("not looked at")
+    assert the(found, "capacity", "warning").startswith("not checked")
 
 
 def test_a_project_to_be_created_is_looked_for_in_its_organization() -> None:
@@ -264,7 +264,7 @@ def test_a_project_to_be_created_is_looked_for_in_its_organization() -> None:
     limit: dict[str, Answer] = {"GET /projects/p-2": {"id": "p-2", "max_devices": {"c3.medium.x86": 5}}}
     found = report(Api({**taken, **ours, **limit}), **new)
     assert [str(each.what) for each in found.errors] == [
-        "the project may have 5 x c3.medium.x86: it has 2, and 4 more are ordered",
+        "the project's limit is 5 x c3.medium.x86: it has 2, and 4 more are ordered",
         "the project has a machine c-worker-0 (device-c-worker-0) that is not this stack's",
     ]
     assert [each.what for each in of(found, "capacity")] == ["da has 1 x c3.small.x86", "da has 4 x c3.medium.x86"]

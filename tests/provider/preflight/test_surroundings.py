@@ -242,9 +242,9 @@ _STREAM: dict[str, Any] = {"stream": "rhcos-4.19", "release": "9.6.20250402-0"}
             "openshift-install is made for stream rhcos-4.21 (release 9.8.20260428-0)",
         ),
         (document("c9s", "9.0.20250222-0"), "warning", "is made for stream c9s"),
-        ("echo no such command >&2; exit 1", "warning", "does not say which stream it is made for: no such command"),
-        ("echo '[1]'", "warning", "does not say which stream it is made for"),
-        ("echo '{'", "warning", "does not say which stream it is made for"),
+        ("echo no such command >&2; exit 1", "warning", "does not print its stream: no such command"),
+        ("echo '[1]'", "warning", "does not print its stream"),
+        ("echo '{'", "warning", "does not print its stream"),
     ],
 )
 def test_machines_boot_the_stream_that_the_installer_is_made_for(
