@@ -57,7 +57,7 @@ def serial(zone: dict[str, Any]) -> int:
 def test_a_zone_that_can_be_written_stays_as_it_is(zone: dict[str, Any]) -> None:
     before = serial(zone)
     found = report({"dns": zone}, zones=["facility.test", "100.51.198.in-addr.arpa"])
-    assert [(each.level, each.what.partition(" takes ")[2]) for each in of(found, "dns")] == [
+    assert [(each.level, each.what.partition(" accepts ")[2]) for each in of(found, "dns")] == [
         ("ok", "changes of zone facility.test"),
         ("ok", "changes of zone 100.51.198.in-addr.arpa"),
     ]
