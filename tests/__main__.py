@@ -21,7 +21,7 @@ from lab.kubernetes import programs
 from tests import browser
 from tests.lab.hub import hub
 
-_ROOMS = ["binaries", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
+_ROOMS = ["binaries", "cluster_api", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
 _ELSEWHERE = "not libvirt and not conformance and not ironic"
 _STARTING = f"(engine or lab or programs) and {_ELSEWHERE}"
 _IRONIC = "ironic and not libvirt"

@@ -248,10 +248,16 @@ class Cluster:
         """End namespaces that are being deleted, and have MetalLB for whom uses it, by any API server that runs."""
         while True:
             await asyncio.sleep(_TEND_EVERY_SECONDS)
-            if self._olm is not None and self._ready:
-                await self._olm.tend(self._ready[0].access)
-            if self._members and await asyncio.to_thread(tend, self._members[0].access, self._metallb):
-                self._metallb = None
+            if not self._ready:
+                continue
+            asked = self._ready[0]
+            with asked.access.client() as client:  # as long as this server is there: a client is costly to make
+                while asked in self._ready:
+                    if self._olm is not None:
+                        await self._olm.tend(asked.access)
+                    if await asyncio.to_thread(tend, client, self._metallb):
+                        self._metallb = None
+                    await asyncio.sleep(_TEND_EVERY_SECONDS)
 
 
 def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -> None:
@@ -289,15 +295,14 @@ def _keep(path: Path, hello: Hello, before: Hello | None) -> Hello:
     return hello
 
 
-def tend(access: Access, manifest: Path | None) -> bool:
+def tend(client: httpx.Client, manifest: Path | None) -> bool:
     """One round of the loop; returns whether MetalLB runs. MetalLB starts with the first address pool."""
     try:
-        with access.client() as client:
-            namespaces.finish(client)
-            if manifest is None or not send(client, "GET", _POOLS, params={"limit": "1"})["items"]:
-                return False
-            for path, document in metallb.objects(manifest):
-                apply(client, path, document)
+        namespaces.finish(client)
+        if manifest is None or not send(client, "GET", _POOLS, params={"limit": "1"})["items"]:
+            return False
+        for path, document in metallb.objects(manifest):
+            apply(client, path, document)
     except (httpx.HTTPError, LabError, OSError) as error:
         # The API server may be ending, or the object was changed since it was read: try again.
         _LOG.warning("what the lab does for a cluster: %s", error)

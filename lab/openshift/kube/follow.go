@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ type follower struct {
 	sorted  []Object          // the same, in the API's order; nil: to be made again
 	follows bool              // whether a watch tells what changes
 	refused bool              // whether the server does not watch
+	ctx     context.Context   // of the watch
+	end     context.CancelFunc
 }
 
 // Follow is List for who asks again and again: after the first list the client watches, and answers from what it knows.
@@ -45,6 +48,32 @@ func (c *Client) Follow(ctx context.Context, path string) ([]Object, error) {
 	return items, err
 }
 
+// FollowOne is Get for who asks again and again, as Follow is List: nil if there is no such object. It lasts until Leave.
+func (c *Client) FollowOne(ctx context.Context, collection, name string) (Object, error) {
+	found, err := c.Follow(ctx, byName(collection, name))
+	for _, each := range found {
+		if meta(each)["name"] == name {
+			return each, err
+		}
+	}
+	return nil, err
+}
+
+// Leave ends what FollowOne began.
+func (c *Client) Leave(collection, name string) {
+	path := byName(collection, name)
+	c.watches.mu.Lock()
+	defer c.watches.mu.Unlock()
+	if f := c.watches.of[path]; f != nil {
+		f.end()
+		delete(c.watches.of, path)
+	}
+}
+
+func byName(collection, name string) string {
+	return collection + "?fieldSelector=" + url.QueryEscape("metadata.name="+name)
+}
+
 func (c *Client) follower(path string) *follower {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
@@ -53,7 +82,9 @@ func (c *Client) follower(path string) *follower {
 		c.watches.ctx, c.watches.end = context.WithCancel(context.Background())
 	}
 	if c.watches.of[path] == nil {
-		c.watches.of[path] = &follower{}
+		f := &follower{}
+		f.ctx, f.end = context.WithCancel(c.watches.ctx)
+		c.watches.of[path] = f
 	}
 	return c.watches.of[path]
 }
@@ -77,12 +108,9 @@ func (w *watches) close() {
 
 // watch keeps what is known true until a watch fails.
 func (c *Client) watch(f *follower, path, version string) {
-	c.watches.mu.Lock()
-	ctx := c.watches.ctx
-	c.watches.mu.Unlock()
 	var err error
 	for err == nil {
-		version, err = c.watchOnce(ctx, f, path, version)
+		version, err = c.watchOnce(f.ctx, f, path, version)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -108,6 +108,45 @@ func TestWhatIsFollowedIsListedOnce(t *testing.T) {
 	}
 }
 
+func TestOneObjectIsFollowedByItsNameUntilItIsLeft(t *testing.T) {
+	api := &watched{code: http.StatusOK, events: make(chan string, 9)}
+	queries := make(chan string, 9)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		queries <- r.URL.Query().Get("fieldSelector")
+		api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	client := NewClient(server.URL, nil, Network{}, time.Second)
+	t.Cleanup(client.Close)
+	version := func() any {
+		t.Helper()
+		found, err := client.FollowOne(context.Background(), "/api/v1/nodes", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return meta(found)["resourceVersion"]
+	}
+	if found := version(); found != "0" {
+		t.Fatal(found)
+	}
+	api.events <- event("ADDED", "b", "11")
+	api.events <- event("MODIFIED", "a", "12")
+	await(t, "its change", func() bool { return version() == "12" })
+	if lists, froms := api.asked(); lists != 1 || !slices.Equal(froms, []string{"10"}) {
+		t.Errorf("listed %d times, watched from %q", lists, froms)
+	}
+	for range 2 {
+		if selector := <-queries; selector != "metadata.name=a" {
+			t.Error(selector)
+		}
+	}
+	client.Leave("/api/v1/nodes", "a")
+	version()
+	if lists, _ := api.asked(); lists != 2 {
+		t.Errorf("what was left is still known: %d lists", lists)
+	}
+}
+
 func TestAWatchGoesOnWhereItEnded(t *testing.T) {
 	first := make(chan string, 1)
 	api := &watched{code: http.StatusOK, events: first}

@@ -228,14 +228,17 @@ func (a *agent) ask(ctx context.Context, client *kube.Client, signer string, tem
 	what := map[string]string{kube.KubeletSigner: "the node's certificate", kube.ServingSigner: "the certificate of the kubelet's port"}
 	a.log.Printf("asked for %s, CSR %s; waiting for its approval", what[signer], name)
 	seen := a.now()
+	defer client.Leave(kube.CSRs, name)
 	for ctx.Err() == nil {
 		sleep(ctx, pollEvery)
-		csr = kube.CSR{}
-		err := client.Do(ctx, http.MethodGet, kube.CSRs+"/"+name, nil, &csr)
+		found, err := client.FollowOne(ctx, kube.CSRs, name)
+		if err == nil {
+			csr, err = fromObject[kube.CSR](found)
+		}
 		switch {
-		case gone(err) && a.now().Sub(seen) > forgotten:
-			return cluster.Pair{}, fmt.Errorf("CSR %s is not known any more: %w", name, err)
-		case err != nil:
+		case (gone(err) || found == nil && err == nil) && a.now().Sub(seen) > forgotten:
+			return cluster.Pair{}, fmt.Errorf("CSR %s is not known any more", name)
+		case found == nil || err != nil:
 			continue // another API server, or the same one later
 		case kube.Is(csr.Status.Conditions, "Denied", "True"):
 			return cluster.Pair{}, fmt.Errorf("CSR %s was denied", name)
@@ -250,7 +253,7 @@ func (a *agent) ask(ctx context.Context, client *kube.Client, signer string, tem
 	return cluster.Pair{}, ctx.Err()
 }
 
-// gone is whether the API does not know the object that was asked for, or whoever asks.
+// gone is whether the API does not know whoever asks, or what is asked for.
 func gone(err error) bool {
 	return kube.Code(err) == http.StatusNotFound || kube.Code(err) == http.StatusUnauthorized
 }

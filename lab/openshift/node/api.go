@@ -10,6 +10,7 @@ import (
 	"log"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,6 +88,9 @@ func (s *server) Handler() http.Handler {
 	return mux
 }
 
+// nameSelector begins the only selector of objects that is implemented, of one by its name.
+const nameSelector = "metadata.name="
+
 type handler func(resource, user, *http.Request) (int, any, error)
 
 // handle checks who asks, then serves; what is not implemented says so with 501.
@@ -103,7 +107,8 @@ func (s *server) handle(item resource, verb string, serve handler) http.HandlerF
 			return
 		}
 		answer, query := serve, request.URL.Query()
-		if query.Has("watch") || query.Has("labelSelector") || query.Has("fieldSelector") || query.Has("dryRun") {
+		byName := verb == "list" && strings.HasPrefix(query.Get("fieldSelector"), nameSelector)
+		if query.Has("watch") || query.Has("labelSelector") || query.Has("fieldSelector") && !byName || query.Has("dryRun") {
 			answer = notImplemented
 		}
 		code, object, err := answer(item, who, request)
@@ -115,10 +120,13 @@ func (s *server) handle(item resource, verb string, serve handler) http.HandlerF
 	}
 }
 
-func (s *server) list(item resource, _ user, _ *http.Request) (int, any, error) {
+func (s *server) list(item resource, _ user, request *http.Request) (int, any, error) {
 	items, err := s.store.List(item.path)
 	if err != nil {
 		return 0, nil, err
+	}
+	if name, found := strings.CutPrefix(request.URL.Query().Get("fieldSelector"), nameSelector); found {
+		items = slices.DeleteFunc(items, func(each kube.Object) bool { return metadata(each)["name"] != name })
 	}
 	return http.StatusOK, kube.Object{
 		"apiVersion": item.group, "kind": item.kind + "List", "items": items,

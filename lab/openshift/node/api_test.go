@@ -122,6 +122,17 @@ func (w *small) join(name string) []byte {
 
 func fixed(t time.Time) func() time.Time { return func() time.Time { return t } }
 
+func TestAnObjectIsListedByItsName(t *testing.T) {
+	w := newSmall(t)
+	w.join("one")
+	for name, wanted := range map[string]int{"csr-a": 1, "csr": 0} {
+		code, answer := w.callWith(w.bundle.Files["node-bootstrapper.crt"], "GET", kube.CSRs+"?fieldSelector=metadata.name%3D"+name, nil)
+		if items, _ := answer["items"].([]any); code != http.StatusOK || len(items) != wanted {
+			t.Errorf("%s: %d, %d objects, want %d", name, code, len(items), wanted)
+		}
+	}
+}
+
 func TestWhoMayDoWhat(t *testing.T) {
 	w := newSmall(t)
 	certificate := w.join("one")
@@ -150,6 +161,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"a path that is not there", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", "/apis/route.openshift.io/v1", nil, 404},
 		{"what is not implemented", w.bundle.Files["admin-kubeconfig-client.crt"], "PATCH", kube.Nodes + "/one", node("one"), 501},
 		{"a watch", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes + "?watch=1", nil, 501},
+		{"another selector than of a name", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes + "?fieldSelector=spec.x%3D1", nil, 501},
+		{"a selector of more than a list", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes + "/one?fieldSelector=metadata.name%3Done", nil, 501},
 		{"the administrator lists nodes", w.bundle.Files["admin-kubeconfig-client.crt"], "GET", kube.Nodes, nil, 200},
 		{"the administrator deletes a node", w.bundle.Files["admin-kubeconfig-client.crt"], "DELETE", kube.Nodes + "/one", nil, 200},
 	} {
