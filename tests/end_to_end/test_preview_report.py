@@ -53,10 +53,11 @@ def _report(project: Project, base: str = "HEAD") -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
-def test_three_facilities_are_compared_in_ten_seconds(
+def test_three_facilities_are_compared_in_ten_seconds_also_where_one_cannot_be_previewed(
     changed: Project, record_property: Callable[[str, object], None], tmp_path: Path
 ) -> None:
-    _report(changed)  # what is compiled and cached once is not what is measured
+    # It compiles and caches, too, what is not to be measured.
+    _assert_one_that_cannot_be_previewed_is_told(changed)
     used, started = _processor_seconds(), time.monotonic()
     done = _report(changed)
     seconds, used = time.monotonic() - started, _processor_seconds() - used
@@ -94,7 +95,8 @@ def _processor_seconds() -> float:
     return children.ru_utime + children.ru_stime
 
 
-def test_a_facility_that_cannot_be_previewed_is_told_and_the_others_are_compared(changed: Project) -> None:
+def _assert_one_that_cannot_be_previewed_is_told(changed: Project) -> None:
+    """And the others are compared."""
     file = changed.root / "stacks" / "Pulumi.hybrid.yaml"
     original = file.read_text()
     file.write_text(original.replace("count: 3", "count: 2", 1))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -275,6 +277,12 @@ def node_files(ignition: str) -> dict[str, str]:
 
 def stack_file(stack: str) -> dict[str, Any]:
     """The settings in a stack's file, without their namespace."""
+    return copy.deepcopy(_committed(stack))
+
+
+@cache
+def _committed(stack: str) -> dict[str, Any]:
+    """The same, read once: reading YAML takes longer than most tests."""
     values = yaml.safe_load((_ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
     return {key.partition(":")[2]: value for key, value in values.items()}
 
