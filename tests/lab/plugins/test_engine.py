@@ -127,6 +127,7 @@ def test_the_whole_platform_lives_its_life_without_telling_secrets(lab: Stack, m
     assert [status for status in metal.log.statuses if status.endswith(" 501")] == []
 
 
+@pytest.mark.nightly
 def test_workers_take_few_requests_each(lab: Stack, metal: Emulation) -> None:
     """Ordered, waited for, in two networks over their bonds: all that a worker is on this platform."""
 
