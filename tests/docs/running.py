@@ -18,10 +18,8 @@ _COLUMN = 12.2
 """How wide rich draws a character."""
 
 
-_AT_NIGHT = (
-    "README.md",
-    *(f"docs/{name}.md" for name in ("facility", "first-cluster", "gates", "operating", "redfish", "sweep", "testing")),
-)
+_LONG = ("facility", "first-cluster", "gates", "operating", "preflight", "redfish", "sweep", "testing")
+_AT_NIGHT = ("README.md", *(f"docs/{name}.md" for name in _LONG))
 """Pages whose commands take long, and which tests/end_to_end gives for the most part, too."""
 
 

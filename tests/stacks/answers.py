@@ -247,9 +247,19 @@ def declared(
     preview: bool = False,
     **changes: Any,
 ) -> Recorder:
-    """What the program declares for a stack with these changes; `values`: for a configuration of its own."""
+    """What the program declares for a stack with these changes; `values`: for a configuration of its own. Read only:
+    what a committed stack declares is found once."""
+    if answers is ANSWERS and values is None and not changes:
+        return _declared(stack, preview)
     recorder = Recorder(answers, CALLS)
     run(main, recorder, settings(stack, **changes) if values is None else values, stack=stack, preview=preview)
+    return recorder
+
+
+@cache
+def _declared(stack: str, preview: bool) -> Recorder:
+    recorder = Recorder(ANSWERS, CALLS)
+    run(main, recorder, settings(stack), stack=stack, preview=preview)
     return recorder
 
 
