@@ -37,7 +37,7 @@ _UNSHARE = ("unshare", "--net", "--mount") if _ROOT else ("unshare", "--user", "
 _ENTER = ("--net", "--mount") if _ROOT else ("--user", "--net", "--mount", "--preserve-credentials")
 _PROGRAMS = {
     # A tenth: what a script does between two pauses takes more of a processor than the pauses leave.
-    "sleep": "#!/bin/sh\nexec /bin/sleep 0.$1\n",
+    "sleep": '#!/bin/sh\necho "$1" >>"$STATE/sleep.log"\nexec /bin/sleep "0.$1"\n',
     "podman": """#!/bin/sh
 echo "$*" >>"$STATE/podman.log"
 case $1 in image) [ -e "$STATE/image" ] ;; *) exit 125 ;; esac
