@@ -167,7 +167,7 @@ def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     run, seen = rack.start("up"), set[str]()
     while not run.over():
         seen |= _command_lines()
-        time.sleep(0.05)
+        time.sleep(0.2)
     done = run.wait()
 
     racks.assert_finished(rack)
