@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import subprocess
 import time
@@ -15,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from tests.browser import look_at
 from tests.conftest import TOLD
+from tests.end_to_end.processes import processor_seconds
 from tests.end_to_end.project import Project
 from tools.engine import ensure
 
@@ -56,11 +56,11 @@ def _report(project: Project, base: str = "HEAD") -> subprocess.CompletedProcess
 def test_three_facilities_are_compared_in_ten_seconds_also_where_one_cannot_be_previewed(
     changed: Project, record_property: Callable[[str, object], None], tmp_path: Path
 ) -> None:
-    # It compiles and caches, too, what is not to be measured.
+    # This compiles and caches, too, what is not to be measured.
     _assert_one_that_cannot_be_previewed_is_told(changed)
-    used, started = _processor_seconds(), time.monotonic()
+    used, started = processor_seconds(), time.monotonic()
     done = _report(changed)
-    seconds, used = time.monotonic() - started, _processor_seconds() - used
+    seconds, used = time.monotonic() - started, processor_seconds() - used
     assert done.returncode == 0, done.stdout + done.stderr
     record_property(f"{TOLD}preview-report", f"three facilities: {seconds:.1f} s, {used:.1f} processor seconds")
 
@@ -88,11 +88,6 @@ def test_three_facilities_are_compared_in_ten_seconds_also_where_one_cannot_be_p
     assert all(image["box"][2] > 300 and image["box"][3] > 100 for image in seen["images"]), seen["images"]
     assert seen["headings"][1:] == sorted(_CHANGED)
     assert "✅ kept" in seen["cells"] and any("c3.medium.x86" in code for code in seen["code"])
-
-
-def _processor_seconds() -> float:
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return children.ru_utime + children.ru_stime
 
 
 def _assert_one_that_cannot_be_previewed_is_told(changed: Project) -> None:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conftest import TOLD
+from tests.end_to_end.processes import processor_seconds
 from tests.end_to_end.project import Project
 from tools.engine import ensure
 
@@ -24,12 +25,14 @@ def test_pictures_and_previews_without_network_and_credentials(
     # They compile, too, what is not to be measured.
     _assert_topologies(project, tmp_path)
 
+    used = processor_seconds()
     done = project.offline("preview", "STACK=da11")
+    used = processor_seconds() - used
 
-    record_property(f"{TOLD}preview", f"make preview STACK=da11 without network: {done.seconds:.1f} s")
+    record_property(f"{TOLD}preview", f"make preview STACK=da11 without network: {done.seconds:.1f} s, {used:.1f} processor seconds")
     assert "da11-worker-2-device" in done.out and "to create" in done.out, done.out
     assert "cost: not known: a rehearsal asks nobody for prices" in done.out, done.out
-    assert done.seconds <= 10, "it should be 5 s on a machine that does nothing else"
+    assert used <= 15, "it should be 5 s on a machine that does nothing else"
     assert project.git("status", "--porcelain", "--ignored=no") == ""
     assert not (project.root / ".state").exists()
 
