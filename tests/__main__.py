@@ -1,5 +1,5 @@
-"""The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`; and those of
-`make check`: `python -m tests --quick`.
+"""The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`; and those
+of `make check`: `python -m tests --quick`.
 
 What starts the engine, labs or other programs runs two at a time, and all the rest beside it, for either waits now and
 then; what runs a real Ironic waits for it most of the time, and has a process of its own. What boots emulated machines

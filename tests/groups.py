@@ -65,7 +65,9 @@ class Group:
 def _reads(file: Path, wants: tuple[str, ...], but: tuple[str, ...]) -> bool:
     text = file.read_text()
     of_all = _OF_ALL.search(text)
-    if "conformance" in but and file.is_relative_to(_CONFORMANCE) or of_all and _names(of_all[0], but):
+    if of_all and _names(of_all[0], but):
+        return False
+    if "conformance" in but and file.is_relative_to(_CONFORMANCE):
         return False
     return not wants or _names(text, wants)
 

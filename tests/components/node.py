@@ -31,7 +31,7 @@ LOCAL_KUBECONFIG = (
     "etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig"
 )
 OFTEN, SELDOM = "rounds=30 # of two seconds", "rounds=3 # of two seconds"
-"""After how many pauses bgp_routes.sh asks the platform, and after how many it does here: nobody waits half a minute for it."""
+"""After how many pauses bgp_routes.sh asks the platform, and after how many it does here."""
 _ROOT = os.geteuid() == 0
 _UNSHARE = ("unshare", "--net", "--mount") if _ROOT else ("unshare", "--user", "--map-root-user", "--net", "--mount")
 _ENTER = ("--net", "--mount") if _ROOT else ("--user", "--net", "--mount", "--preserve-credentials")

@@ -29,7 +29,9 @@ def test_pictures_and_previews_without_network_and_credentials(
     done = project.offline("preview", "STACK=da11")
     used = processor_seconds() - used
 
-    record_property(f"{TOLD}preview", f"make preview STACK=da11 without network: {done.seconds:.1f} s, {used:.1f} processor seconds")
+    record_property(
+        f"{TOLD}preview", f"make preview STACK=da11 without network: {done.seconds:.1f} s, {used:.1f} processor seconds"
+    )
     assert "da11-worker-2-device" in done.out and "to create" in done.out, done.out
     assert "cost: not known: a rehearsal asks nobody for prices" in done.out, done.out
     assert used <= 15, "it should be 5 s on a machine that does nothing else"
