@@ -49,5 +49,5 @@ def test_a_test_that_no_process_would_find_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("pytestmark = OURS\n\ndef test_it(): pass\n")
     item: Any = SimpleNamespace(path=tmp_path / "test_it.py", nodeid="test_it.py::test_it")
     item.iter_markers = lambda: [pytest.mark.lab]
-    with pytest.raises(pytest.UsageError, match="test_it.py::test_it would not be run"):
+    with pytest.raises(pytest.UsageError, match=r"test_it\.py::test_it would not be run"):
         conftest.pytest_collection_modifyitems([item])
