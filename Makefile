@@ -77,7 +77,7 @@ check: $(READY_DEV)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint quick
 
 quick: $(READY_DEV)
-	@$(PY) -m pytest -q -rs -n $$(nproc) --dist loadfile -m 'not (lab or libvirt or engine or conformance or programs or servers or nightly)'
+	@$(PY) -m tests --quick
 
 lint: $(READY_DEV)
 	@$(PY) -m ruff format --check .

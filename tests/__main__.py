@@ -1,4 +1,5 @@
-"""The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`.
+"""The tests, as `make test` runs them: `python -m tests`; as `make test-all` does: `python -m tests --all`; and those
+of `make check`: `python -m tests --quick`.
 
 What starts the engine, labs or other programs runs two at a time, and all the rest beside it, for either waits now and
 then; what runs a real Ironic waits for it most of the time, and has a process of its own. What boots emulated machines
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,44 +21,48 @@ from typing import IO
 from lab import setup
 from lab.kubernetes import programs
 from tests import browser
+from tests.groups import EMULATED, IRONIC, QUICK, REST, STARTING, Group
 from tests.lab.hub import hub
 
 _ROOMS = ["binaries", "cluster_api", "components", "lab", "metal_ipi", "policy", "provider", "stacks", "tools"]
-_ELSEWHERE = "not libvirt and not conformance and not ironic"
-_STARTING = f"(engine or lab or programs) and {_ELSEWHERE}"
-_IRONIC = "ironic and not libvirt"
-_REST = f"not (engine or lab or programs) and {_ELSEWHERE}"
-_EMULATED = "libvirt"
 _MACHINES = "tests/lab/libvirt"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all and print what each printed; 0 when all passed. Without `--all`: but for the tests of the night."""
+    """Run them and print what each printed; 0 when all passed."""
     parser = argparse.ArgumentParser(prog="python -m tests", description="run the tests")
-    parser.add_argument("--all", action="store_true", help="also those marked `nightly`: an hour and a half more")
-    night = parser.parse_args(arguments).all
-    chosen = "" if night else " and not nightly"
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="also those marked `nightly`: an hour and a half more")
+    which.add_argument("--quick", action="store_true", help="those of `make check` alone")
+    given = parser.parse_args(arguments)
+    night: bool = given.all
+    # A user's Python compiles a module once, and so do all Pythons that tests start, whatever the variable says here.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-    def pytest(which: str, *options: str) -> list[str]:
+    def pytest(group: Group, *options: str, below: str = "", but: str = "") -> list[str]:
         durations = ("--durations=25", "--durations-min=10")
-        return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", which + chosen]
+        group = group if night else group.by_day
+        files = [file for file in group.files() if file.startswith(below) and not (but and file.startswith(but))]
+        return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", group.expression, *files]
 
+    if given.quick:
+        return subprocess.call(pytest(QUICK, "-q", "-n", str(os.cpu_count()), "--dist", "loadfile"))
     browser.set_up(print)
     hub.set_up(print)
     if not isinstance(programs.find(), str):
         setup.announcing(print)
-    # A user's Python compiles a module once; the copies that tests make of the project have it from here.
+    # The copies that tests make of the project have what is compiled from here.
     subprocess.run([sys.executable, "-m", "compileall", "-q", *_ROOMS], check=True)
     beside = ("-q", "-p", "no:cacheprovider")
     statuses = _together(
-        pytest(_STARTING, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
-        pytest(_REST, *beside),
-        pytest(_IRONIC, *beside),
+        pytest(STARTING, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
+        pytest(REST, *beside),
+        pytest(IRONIC, *beside),
     )
     if night:  # it tells how long addresses are away, which nothing may disturb
-        statuses += _together(pytest(_EMULATED))
+        statuses += _together(pytest(EMULATED))
     else:
-        statuses += _together(pytest(_EMULATED, f"--ignore={_MACHINES}"), pytest(_EMULATED, *beside, _MACHINES))
+        statuses += _together(pytest(EMULATED, but=_MACHINES), pytest(EMULATED, *beside, below=_MACHINES))
     return int(any(statuses))
 
 

@@ -6,9 +6,11 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests import groups
 from tools import engine
 
 TOLD = "told: "
@@ -42,6 +44,24 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A PEM file with one certificate authority, which has signed nothing."""
+    import trustme
+
+    file = tmp_path_factory.mktemp("trusted") / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(str(file))
+    return file
+
+
+@pytest.fixture(autouse=True)
+def few_authorities(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of servers in the test's own process trust one authority instead of the system's 140: to load those takes
+    35 ms for each client, longer than what most of these tests do with it."""
+    if request.node.get_closest_marker("servers") and not any(map(request.node.get_closest_marker, LIMITS)):
+        monkeypatch.setenv("SSL_CERT_FILE", str(request.getfixturevalue("one_authority")))
+
+
 @pytest.fixture
 def collected() -> Iterator[None]:
     """Collects what a test leaves open while it is forgiven that, and not in somebody else's test."""
@@ -54,6 +74,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and SERVERS.intersection(item.fixturenames):
             item.add_marker("servers")
+        markers = {marker.name for marker in item.iter_markers()}
+        for group in groups.ALL:
+            if group.has(markers) and not group.reads(item.path):
+                raise pytest.UsageError(f"{item.nodeid} would not be run: tests/groups.py does not find its file")
         if item.get_closest_marker("timeout") is None:
             kinds = (seconds for kind, seconds in LIMITS.items() if item.get_closest_marker(kind))
             item.add_marker(pytest.mark.timeout(next(kinds, QUICK)))

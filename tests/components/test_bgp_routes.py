@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from metal_ipi.components.endpoints.bgp_routes import UNIT, files, unit
-from tests.components.node import METADATA_PORT, METADATA_URL, Node, eventually
+from tests.components.node import METADATA_PORT, METADATA_URL, OFTEN, Node, eventually
 
 pytestmark = pytest.mark.programs
 
@@ -157,3 +157,4 @@ def test_without_a_default_route_it_says_so_and_tries_again(node: Node) -> None:
 def test_the_unit_runs_the_script() -> None:
     assert (unit().name, f"ExecStart=/bin/bash {files(METADATA_URL)[0].path}\n" in unit().text) == (UNIT, True)
     assert files(METADATA_URL)[0].mode == 0o755
+    assert f"\n{OFTEN}" in files(METADATA_URL)[0].text

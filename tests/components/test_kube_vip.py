@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -96,6 +95,12 @@ def asked_again(node: Node, times: int = 4) -> None:
     eventually(lambda: len(node.asked(API)) > seen + times)
 
 
+def looked_again(node: Node, times: int = 3) -> None:
+    """The script has paused some more times, a second each."""
+    seen = node.log("sleep").count("1")
+    eventually(lambda: node.log("sleep").count("1") > seen + times)
+
+
 def test_what_a_machine_is_given() -> None:
     text = "".join(f"--- {file.path} {file.mode:o}\n{file.text}\n" for file in files(VIP) if "/bin/" not in file.path)
     check("kube-vip-files.txt", f"{text}--- {UNIT}\n{unit().text}")
@@ -149,7 +154,7 @@ def test_the_api_server_has_to_prove_who_it_is(speaker: Node) -> None:
     other = trustme.CA()
     speaker.serve(API, ca=other)
     speaker.start(unit())
-    time.sleep(1)
+    looked_again(speaker)
     assert not speaker.manifest.exists() and not speaker.asked(API)
     speaker.credentials(ca=other)
     announced(speaker)  # OpenShift has renewed the authority
@@ -278,7 +283,7 @@ def test_asked_to_let_go_it_waits_for_kube_vip_but_not_for_ever(speaker: Node, e
     if ends:
         process.terminate()
         withdrawn(speaker)
-        time.sleep(0.5)
+        looked_again(speaker, 1)
         assert "lo 192.0.2.10/32" in speaker.addresses() and process.poll() is None
         session.kill()
     else:

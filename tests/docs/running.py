@@ -18,10 +18,9 @@ _COLUMN = 12.2
 """How wide rich draws a character."""
 
 
-_AT_NIGHT = tuple(
-    f"docs/{name}.md" for name in ("facility", "first-cluster", "gates", "operating", "redfish", "testing")
-)
-"""Pages whose commands take a minute and more, and which tests/end_to_end gives for the most part, too."""
+_LONG = ("facility", "first-cluster", "gates", "operating", "preflight", "redfish", "sweep", "testing")
+_AT_NIGHT = ("README.md", *(f"docs/{name}.md" for name in _LONG))
+"""Pages whose commands take long, and which tests/end_to_end gives for the most part, too."""
 
 
 def with_commands(*scenes: str, at_night: bool = False) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.docs import running
 from tests.docs.declared import INSTEAD
 from tests.docs.pages import ROOT, SHELLS, pages
+from tests.docs.scenes import Scene, scene
 from tests.docs.terminal import Ran
 
 _LANGUAGES = {*SHELLS, "yaml", "json", "text", "python", "ts"}
@@ -27,13 +29,24 @@ def test_what_is_not_run_as_it_stands_is_needed_and_says_why() -> None:
     assert all(each.why and each.run for each in INSTEAD.values())
 
 
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[Scene]:
+    """Shared by pages whose commands leave nothing up."""
+    with scene("user", tmp_path_factory.mktemp("user")) as where:
+        yield where
+
+
 @pytest.mark.lab
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    "page",
-    [each for at_night in (False, True) for each in running.with_commands("user", "user-real", at_night=at_night)],
-)
-def test_the_commands_of_a_page(page: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", running.with_commands("user"))
+def test_the_commands_of_a_page(page: str, user: Scene) -> None:
+    assert running.run_in(page, user)
+
+
+@pytest.mark.lab
+@pytest.mark.engine
+@pytest.mark.parametrize("page", running.with_commands("user", "user-real", at_night=True))
+def test_the_commands_of_a_page_that_takes_long(page: str, tmp_path: Path) -> None:
     ran = running.run(page, tmp_path)
     assert ran
     if page == "README.md":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterable
@@ -96,6 +97,12 @@ def survivors(members: Iterable[Process], seconds: float = 10.0) -> list[Process
         left = [member for member in left if member.alive()]
         time.sleep(0.02)
     return left
+
+
+def processor_seconds() -> float:
+    """What all that has ended of this process's children has taken of the processors."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
 
 
 def _stat(pid: int) -> tuple[str, str, str] | None:

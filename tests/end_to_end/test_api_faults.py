@@ -54,6 +54,7 @@ def test_the_gate_names_nodes_and_causes(project: Project) -> None:
         assert line in (logs / f"{node}.{DOMAIN}.console.log").read_text()
 
 
+@pytest.mark.nightly
 def test_a_refused_order_and_a_machine_that_never_boots_are_named_and_kept(project: Project) -> None:
     """They are new machines in the place of those that failed, and converge when nothing is wrong any more."""
     devices = project.devices()

@@ -114,6 +114,7 @@ def test_a_broken_stack_is_told_everything_at_once_and_nothing_is_ordered(facili
         call(facility, "DELETE", f"/devices/{foreign}")
 
 
+@pytest.mark.nightly
 def test_nothing_is_ordered_beside_what_another_checkout_ordered_and_that_is_left_alone(facility: Project) -> None:
     """The run before this one failed, so this one looks for what that left: it must not be found there either."""
     marks = ("metal-ipi:stack=lab", "metal-ipi:cluster=lab.facility.test", "metal-ipi:run=theirs")

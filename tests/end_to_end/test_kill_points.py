@@ -1,14 +1,15 @@
 """kill -9 at any moment of `make up`: the next run finishes, or `make down` cleans up. Nothing twice, nothing lost.
 
 Every round kills a run early, and the run that repairs it late; then `up` must finish, or `down` must leave nothing.
-Points are told by what is seen (a step that the engine has begun or ended, what the API holds), not by time.
+Points are told by what is seen (a step that the engine has begun or ended, what the API holds), not by time. By day
+tests/tools/test_interrupted_runs.py kills runs of a small program.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.processes import Process
 from tests.end_to_end.project import Project, Run
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 Victim = Literal["engine", "driver", "everything"]
 """The engine alone; all that `make up` started, but not the lab; the lab too, as when the power fails."""
@@ -70,9 +71,6 @@ ROUNDS: tuple[Round, ...] = (
     (Kill("driver", _told("lab-bootstrap (EphemeralMachine)")), Kill("everything", _begun("nodes-ready")), "down"),
     (Kill("everything", _told("dns-api-records (DnsRecords)")), Kill("engine", _begun("install-complete")), "up"),
 )  # fmt: skip
-
-_ALWAYS = 1
-"""So many rounds are of every run of the tests."""
 
 
 @dataclass
@@ -127,16 +125,7 @@ class Row:
     seconds: float = 0.0
 
 
-@pytest.mark.parametrize(
-    ("name", "rounds"),
-    [
-        ("kill points", ROUNDS[:_ALWAYS]),
-        pytest.param("more kill points", ROUNDS[_ALWAYS:], marks=pytest.mark.nightly),
-    ],
-)
 def test_kill_points(
-    name: str,
-    rounds: Sequence[Round],
     project: Project,
     record_property: Callable[[str, object], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -144,7 +133,7 @@ def test_kill_points(
     rows: list[Row] = []
     started = time.monotonic()
     try:
-        for number, (first, second, end) in enumerate(rounds):
+        for number, (first, second, end) in enumerate(ROUNDS):
             project.configure(lab={"kubernetes": "real" if number % 3 == 2 else "small"})
             for kill, then in ((first, "up, killed below"), (second, end)):
                 rows.append(Row(kill, then))
@@ -159,8 +148,8 @@ def test_kill_points(
             rows[-1].seconds = rows[-1].seconds or time.monotonic() - began
             rows[-2].outcome = rows[-1].outcome = "converged" if end == "up" else "cleaned up"
     finally:
-        record_property(f"{TOLD}{name}", _table(rows, time.monotonic() - started))
-    assert len(rows) == 2 * len(rounds)
+        record_property(f"{TOLD}kill points", _table(rows, time.monotonic() - started))
+    assert len(rows) == 2 * len(ROUNDS)
 
 
 def _assert_nothing_is_ordered(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

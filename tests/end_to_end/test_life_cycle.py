@@ -110,7 +110,7 @@ def test_a_second_up_and_one_after_refresh_change_nothing(installed: Project) ->
 
     again = installed.make("up").out
     assert "up: no changes" in again and "preflight" not in again, "what orders nothing asks nobody"
-    installed.assert_unchanged("preview", "refresh", "up")
+    installed.assert_unchanged("refresh", "up")
     assert _devices(installed) == before
     assert_finished(installed)
 

@@ -232,6 +232,7 @@ def test_a_database_that_is_killed_keeps_what_it_had(project: Project, ironic: I
     await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
 
 
+@pytest.mark.nightly
 def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enrolled, deployed by its conductors from discs that they make of ours, lent, installed, and given back."""
     with stack_of(project, CLUSTER):

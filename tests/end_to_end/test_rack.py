@@ -141,6 +141,7 @@ def test_it_boots_what_the_site_keeps(rack: Project) -> None:
     assert len(files) == 4 and len(kept) == 8
 
 
+@pytest.mark.nightly
 def test_servers_that_their_bmc_restarts_come_back_from_disk(rack: Project) -> None:
     _assert_rebooted_from_disk(rack)
 
@@ -166,7 +167,7 @@ def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     run, seen = rack.start("up"), set[str]()
     while not run.over():
         seen |= _command_lines()
-        time.sleep(0.05)
+        time.sleep(0.2)
     done = run.wait()
 
     racks.assert_finished(rack)
@@ -199,6 +200,7 @@ def test_the_control_plane_is_not_installed_again_without_consent(rack: Project)
     assert _boots(rack) == before
 
 
+@pytest.mark.nightly
 def test_with_consent_the_control_plane_is_installed_again_one_by_one(rack: Project) -> None:
     before = _boots(rack)
     named = ["control-plane-1", "rack7-control-plane-2"]

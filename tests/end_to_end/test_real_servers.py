@@ -14,7 +14,7 @@ from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import RACK, Project
 from tests.stacks.answers import stack_file
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 _SERVERS = 4
 _DENIED = 'failed to load Boot0001 "UEFI PXEv4 (MAC:'
@@ -58,7 +58,6 @@ def test_servers_that_cannot_work_are_refused_and_with_secure_boot_installed_fro
     rack.assert_down()
 
 
-@pytest.mark.nightly
 def test_firmware_refuses_what_was_excused_wrongly(rack: Project) -> None:
     rack.rack("hardware", server="all", secure_boot=True)
     rack.configure(preflight={"excused": ["secure-boot"]}, timeouts={"machinesReachable": 20, "machinesActive": 20})

@@ -1,4 +1,7 @@
-"""The pack in whole previews, by the engine: what passes, and what is refused and why."""
+"""The pack in whole previews, by the engine: what passes, and what is refused and why.
+
+By day one stack that passes, one that is refused, and one program: test_rules.py has every rule without the engine.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ _CLEAR = "hunter2-hunter2"
 _HASH = {"sha256": "0" * 64}
 _PRICES = {"plans": [{"slug": "c3.medium.x86", "pricing": {"hour": 1.5}}, {"slug": "c3.small.x86"}]}
 _PLAIN = {"location": "http://mirror.test/kernel", **_HASH}
+_ADVISORY = {"enforcementLevel": "advisory", "worker": []}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +62,7 @@ def _preview(copy: Project, stack: str, rules: dict[str, Any] | None = None, **c
         own.unlink() if before is None else own.write_text(before)
 
 
-@pytest.mark.parametrize("stack", ["rack7", "hybrid"])
+@pytest.mark.parametrize("stack", ["rack7", pytest.param("hybrid", marks=pytest.mark.nightly)])
 def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
     told = _preview(copy, stack)
     assert "to create, 0 unchanged" in told and "policy" not in told, told
@@ -76,7 +80,7 @@ def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
                 "secrets-marked": "--path 'metal-ipi:platform.authToken'",
                 "boot-artifacts": "use an https mirror",
             },
-            {"allowed-places": {"facilities": []}},
+            {"allowed-places": {"facilities": []}, "allowed-plans": _ADVISORY},
             {
                 "protect": False,
                 "artifacts__port": 2222,
@@ -84,7 +88,7 @@ def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
                 "boot__streamFile": "stacks/plain.json",
             },
         ),
-        (
+        pytest.param(
             "lab",
             {
                 "allowed-plans": "platform.workerPlan` to one of m3",
@@ -99,8 +103,9 @@ def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
                 "hourly-budget": {"maxHourly": 1},
             },
             {"machineConfigServer__allowedNetworks": ["10.0.0.0/8"], "cost__priceFile": "prices.json"},
+            marks=pytest.mark.nightly,
         ),
-        (
+        pytest.param(
             "rack7",
             {
                 "verified-bmcs": "change the password on the BMC",
@@ -108,6 +113,7 @@ def test_a_stack_that_keeps_all_rules_passes(copy: Project, stack: str) -> None:
             },
             {},
             {"platform__bmc": {"username": "u", "password": _CLEAR}},
+            marks=pytest.mark.nightly,
         ),
     ],
 )
@@ -125,18 +131,20 @@ def test_a_stack_that_breaks_rules_is_refused(
     for rule, fragment in refused.items():
         assert any(f"policy {rule}: " in line and fragment in line for line in told.splitlines()), f"{rule}:\n{told}"
     assert f"preview of stack '{stack}' failed" in told
+    assert ("policy allowed-plans advises: " in told) == (rules.get("allowed-plans") == _ADVISORY), told
     assert _CLEAR not in told
 
 
+@pytest.mark.nightly
 def test_an_advisory_rule_is_told_and_does_not_refuse(copy: Project) -> None:
-    told = _preview(copy, "lab", {"allowed-plans": {"enforcementLevel": "advisory", "worker": []}})
+    told = _preview(copy, "lab", {"allowed-plans": _ADVISORY})
     assert "policy allowed-plans advises: " in told and "to create, 0 unchanged" in told, told
 
 
 @pytest.mark.parametrize(
     ("program", "refused"),
     [
-        (
+        pytest.param(
             "broken_program.py",
             {
                 "no-spot-control-plane": "order it on demand",
@@ -145,6 +153,7 @@ def test_an_advisory_rule_is_told_and_does_not_refuse(copy: Project) -> None:
                 "secrets-marked": "metal: authToken contains a secret that is not marked as one",
                 "dns-below-cluster": "www.facility.test is not below lab.facility.test",
             },
+            marks=pytest.mark.nightly,
         ),
         (
             "broken_stack.py",
@@ -169,11 +178,13 @@ def test_a_program_that_breaks_what_no_setting_can_break_is_refused(
         assert f"policy {rule}: " in told and fragment in told, told
 
 
+@pytest.mark.nightly
 def test_an_unknown_rule_in_the_configuration_is_told(copy: Project) -> None:
     told = _preview(copy, "lab", {"allowed-plan": {"worker": []}})
     assert "there is no rule 'allowed-plan'" in told and "remedy: did you mean allowed-plans?" in told, told
 
 
+@pytest.mark.nightly
 def test_policies_can_be_left_out(copy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy, "policies", False)
     assert "to create, 0 unchanged" in _preview(copy, "lab", {"allowed-plans": {"worker": []}})

@@ -48,7 +48,7 @@ async def test_the_member_is_taken_out_and_a_new_one_comes(site: Site) -> None:
     assert len(etcd.secrets) == 6 and not any(name.endswith(FIRST) for name in etcd.secrets)
 
 
-@pytest.mark.parametrize("count", [3, 4, 5])
+@pytest.mark.parametrize("count", [3, *(pytest.param(count, marks=pytest.mark.nightly) for count in (4, 5))])
 async def test_all_of_them_one_after_the_other(site: Site, count: int) -> None:
     machines, etcd = await control_plane(site, count)
     await asyncio.gather(*(site.up(machine, **etcd.inputs(machine), maxUnavailable=3) for machine in machines))

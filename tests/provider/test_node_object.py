@@ -71,7 +71,7 @@ async def test_an_administrators_cordon_comes_back(site: Site) -> None:
 
 
 @kills
-@pytest.mark.parametrize("later", [0.0, 0.02])
+@pytest.mark.parametrize("later", [0.0, pytest.param(0.02, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("events", range(10))
 async def test_killed_anywhere_it_is_finished_by_the_next_run(site: Site, events: int, later: float) -> None:
     machine, other = await site.machine("worker-0", installed=OLD), await site.machine("worker-1", installed=OLD)

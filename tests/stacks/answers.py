@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -245,9 +247,19 @@ def declared(
     preview: bool = False,
     **changes: Any,
 ) -> Recorder:
-    """What the program declares for a stack with these changes; `values`: for a configuration of its own."""
+    """What the program declares for a stack with these changes; `values`: for a configuration of its own. Read only:
+    what a committed stack declares is found once."""
+    if answers is ANSWERS and values is None and not changes:
+        return _declared(stack, preview)
     recorder = Recorder(answers, CALLS)
     run(main, recorder, settings(stack, **changes) if values is None else values, stack=stack, preview=preview)
+    return recorder
+
+
+@cache
+def _declared(stack: str, preview: bool) -> Recorder:
+    recorder = Recorder(ANSWERS, CALLS)
+    run(main, recorder, settings(stack), stack=stack, preview=preview)
     return recorder
 
 
@@ -275,6 +287,12 @@ def node_files(ignition: str) -> dict[str, str]:
 
 def stack_file(stack: str) -> dict[str, Any]:
     """The settings in a stack's file, without their namespace."""
+    return copy.deepcopy(_committed(stack))
+
+
+@cache
+def _committed(stack: str) -> dict[str, Any]:
+    """The same, read once: reading YAML takes longer than most tests."""
     values = yaml.safe_load((_ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
     return {key.partition(":")[2]: value for key, value in values.items()}
 

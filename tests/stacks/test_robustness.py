@@ -85,7 +85,7 @@ def _is_settings_or_problems(values: dict[str, str]) -> None:
 
 
 @given(place=st.sampled_from(_PLACES), value=_ANY)
-@profile(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@profile(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_anything_in_any_place(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
     _is_settings_or_problems(config_text(_with(place, value)))
 

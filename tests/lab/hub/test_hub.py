@@ -97,6 +97,7 @@ def test_one_that_runs_is_left_alone(lab: Lab, hub: HubLayout) -> None:
     assert said[0] == "the hub is running"
 
 
+@pytest.mark.nightly
 def test_a_broken_one_is_started_again_with_what_it_had(lab: Lab, hub: HubLayout) -> None:
     """Its objects are in etcd, and its pods are started again."""
     made_before = ask(lab, "POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})["metadata"]["uid"]
@@ -152,6 +153,7 @@ def test_nothing_of_it_is_left(lab: Lab, hub: HubLayout) -> None:
     assert said == ["there is no hub"]
 
 
+@pytest.mark.nightly
 def test_it_is_not_taken_for_ready_after_a_power_cut(tmp_path: Path) -> None:
     """What it said before proves nothing: its programs have to start again first. The lab takes it along in the end."""
     for lab in made(tmp_path / "lab"):

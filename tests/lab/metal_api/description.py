@@ -11,7 +11,7 @@ Json = dict[str, Any]
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Leaves times in examples as the texts they are in JSON."""
 
 

@@ -59,11 +59,19 @@ class Emulation:
         self.machines = machines
         self.log = log
         self.url = url
+        # A client loads all authorities when it is made, which takes longer than what it is asked. Each request has a
+        # connection of its own: faults end connections.
+        alone = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.Client(headers={"X-Auth-Token": IDENTITY.token}, verify=False, limits=alone)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """What somebody else does at the API, or the lab's own controls under /lab."""
         url = self.url.replace("/metal/v1", "") if path.startswith("/lab/") else self.url
-        answer = httpx.request(method, f"{url}{path}", json=body, headers={"X-Auth-Token": IDENTITY.token})
+        answer = self._client.request(method, f"{url}{path}", json=body)
         return answer.raise_for_status().json() if answer.content else None
 
     def fault(self, kind: str, *, method: str = "", path: str = "", **options: Any) -> None:
@@ -96,7 +104,11 @@ def emulation(directory: Path) -> Generator[Emulation, None, None]:
         project, bgp = IDENTITY.project_id, {"deployment_type": "local", "asn": LOCAL_ASN}
         lab.inside(lambda: request_config(lab.account, project, bgp))
         lab.inside(lambda: _sell(lab))
-        yield Emulation(machines, lab.log, url)
+        made = Emulation(machines, lab.log, url)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 def _sell(lab: World) -> None:

@@ -115,7 +115,6 @@ def test_the_whole_platform_lives_its_life_without_telling_secrets(lab: Stack, m
     state = lab.state()
     assert len({entry["type"] for entry in state.values() if entry["type"].startswith("equinix")}) == TYPES
     assert state["check"]["outputs"]["stdout"] == f"{state['first']['outputs']['accessPublicIpv4']}\na"
-    assert lab.up(platform()) == {"same": made}
     lab.refresh(platform())
     assert lab.up(platform()) == {"same": made}
     other = platform(hostname="other", stdin="b", trigger="2", quantity=4)
@@ -127,6 +126,7 @@ def test_the_whole_platform_lives_its_life_without_telling_secrets(lab: Stack, m
     assert [status for status in metal.log.statuses if status.endswith(" 501")] == []
 
 
+@pytest.mark.nightly
 def test_workers_take_few_requests_each(lab: Stack, metal: Emulation) -> None:
     """Ordered, waited for, in two networks over their bonds: all that a worker is on this platform."""
 
