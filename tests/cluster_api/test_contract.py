@@ -281,7 +281,7 @@ def test_manifests_of_the_users_are_checked_as_previews_check_them(hub: Hub) -> 
     def refused(kind: str = made.CONTROL_PLANES, about: str = "Available") -> str:
         return _said(hub, kind, "extra", "ManifestsRefused", about=about)
 
-    assert "Secret facility/extra-files" in refused() and "is not there" in refused()
+    assert "Secret facility/extra-files" in refused() and "does not exist" in refused()
     text = "apiVersion: v1\nkind: Motd\nmetadata: {name: motd}\n"
     body = {"metadata": {"name": "extra-files"}, "data": {"motd.yaml": base64.b64encode(text.encode()).decode()}}
     hub.make("secrets", body)
