@@ -157,8 +157,8 @@ def wrong(objects: Iterable[Object], other_kinds: Iterable[str] = ()) -> Iterato
         if not found:
             named = identity(each.tree)
             if named in OWN_OBJECTS:
-                reason = f"the installer makes {object_text(named)} itself"
-                found = [f"{reason} -> change it by settings, or after the installation"]
+                refusal = f"the installer makes {object_text(named)} itself"
+                found = [f"{refusal} -> change it by settings, or after the installation"]
             elif named in seen:
                 found = [f"{object_text(named)} is in {seen[named]}, too -> remove one"]
             seen.setdefault(named, each.where)
