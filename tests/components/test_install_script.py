@@ -140,7 +140,7 @@ def test_of_two_smallest_none_is_taken(tmp_path: Path) -> None:
     machine = Machine(tmp_path, _SSD, Disk(name="sdc", size=2 * GIB))
     reason, remedy = _failed(machine)
     assert "several disks meet" in reason and "/disks/sdc (2 GiB, not rotational)" in reason
-    assert "add a rule" in remedy
+    assert "add rules" in remedy
 
 
 @pytest.mark.parametrize(
