@@ -20,6 +20,7 @@ import kopf
 from prometheus_client import start_http_server
 
 from metal_ipi.cluster_api import admission, metrics, webhooks
+from metal_ipi.cluster_api.absences import Absences
 from metal_ipi.cluster_api.api import Api
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters
@@ -53,7 +54,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--webhook-port", type=int, default=webhooks.PORT, help="the port of the webhook")
     parser.add_argument("--webhook-address", help="the address of that; not set: all")
+    parser.add_argument(
+        "--max-away", type=int, default=0, help="how many machines of all clusters may be away at once; 0: no limit"
+    )
     given = parser.parse_args()
+    if given.max_away < 0:
+        parser.error(f"--max-away {given.max_away}: give 1 or more, or 0 for no limit")
     if not 5 <= given.lease_seconds <= 300:
         parser.error(f"--lease-seconds {given.lease_seconds}: give 5 to 300")
     return given
@@ -64,8 +70,9 @@ async def _run(arguments: argparse.Namespace) -> int:
     if arguments.kubeconfig:  # where kopf looks
         os.environ["KUBECONFIG"] = arguments.kubeconfig
     clusters = Clusters(api)
-    hub = Hub(api=api, clusters=clusters, claims=Claims(api, arguments.namespace))
-    metrics.register(clusters)
+    absences = Absences(api, arguments.namespace, arguments.max_away)
+    hub = Hub(api=api, clusters=clusters, claims=Claims(api, arguments.namespace), absences=absences)
+    metrics.register(clusters, absences)
     if arguments.metrics_port:
         start_http_server(arguments.metrics_port, addr=arguments.metrics_address)
     webhook = asyncio.ensure_future(_webhook(api, arguments))

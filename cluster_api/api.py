@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
+from prometheus_client import Counter
 
 from metal_ipi.provider.errors import ProviderError
 
@@ -18,6 +19,9 @@ Object = dict[str, Any]
 MANAGER = "metal-ipi-cluster-api"
 """The field manager of what is written here."""
 _TYPES = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
+
+
+_REQUESTS = Counter("metal_ipi_api_requests", "Requests to the management cluster, without watches", ["method"])
 
 
 class ApiError(ProviderError):
@@ -61,6 +65,10 @@ SECRET = Resource(group="", version="v1", kind="Secret", plural="secrets")
 LEASE = Resource(group="coordination.k8s.io", version="v1", kind="Lease", plural="leases")
 CLUSTER = Resource(group="cluster.x-k8s.io", version="v1beta2", kind="Cluster", plural="clusters")
 MACHINE = Resource(group="cluster.x-k8s.io", version="v1beta2", kind="Machine", plural="machines")
+MACHINE_SET = Resource(group="cluster.x-k8s.io", version="v1beta2", kind="MachineSet", plural="machinesets")
+MACHINE_DEPLOYMENT = Resource(
+    group="cluster.x-k8s.io", version="v1beta2", kind="MachineDeployment", plural="machinedeployments"
+)
 
 
 class Api:
@@ -155,6 +163,7 @@ class Api:
     ) -> Object:
         headers = {"Accept": "application/json", "Content-Type": _TYPES.get(form or "", "application/json")}
         call = cast(Any, self._client.call_api)
+        _REQUESTS.labels(method).inc()
         try:
             answer = await asyncio.to_thread(
                 call,
@@ -173,6 +182,23 @@ class Api:
         except Exception as error:  # urllib3's, which the client does not wrap
             raise ApiError(f"{method} {path}: {type(error).__name__}: {error}", 0) from None
         return cast(Object, answer)
+
+
+def status_of(item: Object, kind: str, keys: Sequence[str] = ("status",)) -> tuple[str, ...]:
+    """The status, or these fields, of an object's condition of a type; empty if there is none."""
+    found: Sequence[Mapping[str, Any]] = (item.get("status") or {}).get("conditions") or []
+    return next((tuple(str(each.get(key) or "") for key in keys) for each in found if each["type"] == kind), ())
+
+
+def labels_of(item: Object) -> Mapping[str, str]:
+    """An object's labels."""
+    return item["metadata"].get("labels") or {}
+
+
+def owner_of(item: Object, kind: str) -> str | None:
+    """The name of the object's owner of a kind."""
+    owners: Sequence[Mapping[str, Any]] = item["metadata"].get("ownerReferences") or []
+    return next((str(each["name"]) for each in owners if each["kind"] == kind), None)
 
 
 def _error_text(error: ApiException) -> str:

@@ -14,9 +14,8 @@ from typing import Any
 
 import yaml
 
-from metal_ipi.cluster_api.api import CLUSTER, MACHINE, Api, ApiError, Object
+from metal_ipi.cluster_api.api import CLUSTER, MACHINE, Api, ApiError, Object, labels_of, status_of
 from metal_ipi.cluster_api.clusters import is_paused
-from metal_ipi.cluster_api.reconcilers.base import labels_of, status_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.reconcilers.control_plane import AS_DECLARED
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, OPENSHIFT_CONTROL_PLANE

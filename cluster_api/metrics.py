@@ -8,6 +8,7 @@ from prometheus_client import REGISTRY, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from metal_ipi.cluster_api.absences import Absences
 from metal_ipi.cluster_api.clusters import Clusters
 
 LOOKS = Histogram("metal_ipi_reconcile_seconds", "Seconds that one reconciliation took", ["kind"])
@@ -15,8 +16,8 @@ ERRORS = Counter("metal_ipi_reconcile_errors", "Reconciliations that ended with 
 
 
 class _OfClusters(Collector):
-    def __init__(self, clusters: Clusters) -> None:
-        self._clusters = clusters
+    def __init__(self, clusters: Clusters, absences: Absences) -> None:
+        self._clusters, self._absences = clusters, absences
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         engines = self._clusters.engines.values()
@@ -24,6 +25,7 @@ class _OfClusters(Collector):
             ("metal_ipi_clusters", "Clusters that are managed", len(self._clusters.engines)),
             ("metal_ipi_steps_running", "Steps in progress", sum(len(each.running(_any)) for each in engines)),
             ("metal_ipi_steps_failing", "Steps that failed", sum(len(each.failures(_any)) for each in engines)),
+            ("metal_ipi_machines_away", "Machines that are away; 0 where there is no limit", self._absences.count),
         )
         return [GaugeMetricFamily(name, what, value=value) for name, what, value in gauges]
 
@@ -32,6 +34,6 @@ def _any(name: str) -> bool:
     return True
 
 
-def register(clusters: Clusters) -> None:
+def register(clusters: Clusters, absences: Absences) -> None:
     """Registers the metrics of clusters."""
-    REGISTRY.register(_OfClusters(clusters))
+    REGISTRY.register(_OfClusters(clusters, absences))

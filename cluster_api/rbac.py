@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from metal_ipi.cluster_api.api import CLUSTER, LEASE, MACHINE, SECRET, Resource
+from metal_ipi.cluster_api.api import CLUSTER, LEASE, MACHINE, MACHINE_DEPLOYMENT, MACHINE_SET, SECRET, Resource
 from metal_ipi.cluster_api.resources import KINDS, METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
 
 NAME = "metal-ipi-controller-manager"
@@ -38,8 +38,9 @@ def rules() -> list[dict[str, Any]]:
         *(_rule(owner, "update", subresource="finalizers") for owner in owners),
         _rule(METAL_IPI_MACHINE.template, "get"),
         _rule(CLUSTER, *_WATCH),
-        _rule(MACHINE, *_WATCH, "create", "delete"),
+        _rule(MACHINE, *_WATCH, "create", "delete", "patch"),
         _rule(MACHINE, "patch", subresource="status"),
+        *(_rule(owner, "get") for owner in (MACHINE_DEPLOYMENT, MACHINE_SET)),
         _rule(SECRET, "get", "create", "patch", "delete"),
     ]
 

@@ -15,7 +15,8 @@ from metal_ipi.cluster_api.api import SECRET, Api, ApiError, Object
 from metal_ipi.cluster_api.engine.state import Entry, State
 from metal_ipi.cluster_api.resources import MOVE_LABEL
 
-CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"
+CLUSTER_LABEL, NAME_LABEL = "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/control-plane-name"
+"""Labels: of what Cluster an object is, and of what control plane."""
 
 
 class SecretStore:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
@@ -23,6 +23,11 @@ Values = Mapping[str, Any]
 Kind = Literal["add", "delete", "update"]
 
 
+async def at_once(hostname: str) -> str:
+    """Has no node wait before it is taken out of service."""
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """What an operation on one resource can use."""
@@ -33,6 +38,9 @@ class Context:
     given_up: bool = False
     """For a deletion: true if an update deletes the resource, because the program no longer has it or replaces it;
     false in a destroy, which removes everything."""
+    may_leave: Callable[[str], Awaitable[str]] = at_once
+    """Asked, with its host name, before a node of a cluster that stays is taken out of service. Answers why it has to
+    wait, because of machines of other clusters; empty: it may go."""
 
     @property
     def name(self) -> str:

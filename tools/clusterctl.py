@@ -1,7 +1,9 @@
-"""clusterctl's local repository of our Cluster API providers, and a stack's settings as clusterctl's variables.
+"""clusterctl's local repository of our Cluster API providers, and a stack's settings as clusterctl's variables, with
+its manifests as Secrets.
 
     python -m tools.clusterctl repository DIR --image REGISTRY/NAME:TAG    writes it, and clusterctl.yaml beside it
     python -m tools.clusterctl variables STACK                             prints lines for a shell
+    python -m tools.clusterctl manifests STACK                             prints the Secrets of install.manifests
 
 One process serves the three providers. The components of the infrastructure provider contain it; those of the
 other two contain only custom resource definitions.
@@ -36,6 +38,8 @@ NAME = "metal-ipi"
 NAMESPACE = "metal-ipi-system"
 _PROGRAM = "metal-ipi-controller-manager"
 METRICS_PORT = 8080
+MAX_AWAY = "METAL_IPI_MAX_AWAY"
+"""clusterctl's variable of how many machines of all clusters may be away at once."""
 _CERTIFICATES = "/etc/metal-ipi/webhook"
 """Where a pod of the providers has the certificate of the admission webhook."""
 PROVIDERS = {
@@ -46,6 +50,8 @@ PROVIDERS = {
 """First part of a provider's label to clusterctl's provider type."""
 _LABEL = "cluster.x-k8s.io/provider"
 _CONTRACT = "v1beta2"
+SERIES = ((0, 1),)
+"""All minor versions of the project so far: clusterctl upgrades only from what the newest release lists."""
 _IMAGE = re.compile(r"(?P<registry>[a-z0-9][A-Za-z0-9._:/-]*)/[a-z0-9][a-z0-9._-]*(:[\w.-]+|@sha256:[0-9a-f]{64})")
 _USER = 65532
 _REQUIREMENTS = ROOT / "requirements-image.txt"
@@ -82,13 +88,13 @@ def components(provider: str, definitions: Sequence[Object], needed: Sequence[Ob
 
 
 def metadata(of: str) -> Object:
-    """clusterctl's metadata: which Cluster API contract the releases of a version fulfil."""
+    """clusterctl's metadata: which Cluster API contract the releases of a version, and of those before it, fulfil."""
     major, minor = (int(each) for each in of.removeprefix("v").split(".")[:2])
-    series = {"major": major, "minor": minor, "contract": _CONTRACT}
+    series = sorted({*SERIES, (major, minor)})
     return {
         "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3",
         "kind": "Metadata",
-        "releaseSeries": [series],
+        "releaseSeries": [{"major": major, "minor": minor, "contract": _CONTRACT} for major, minor in series],
     }
 
 
@@ -166,10 +172,29 @@ def variables(document: Mapping[str, Any]) -> dict[str, str]:
     config = cast("dict[str, Any]", document.get("config") or {})
     tree = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
     settings, _ = without_secrets(tree)
+    named = [{"name": each["metadata"]["name"]} for each in manifests(document)]
     return {
         "CLUSTER_DOMAIN": f"{tree.get('clusterName')}.{tree.get('baseDomain')}",
         "METAL_IPI_SETTINGS": json.dumps(settings, sort_keys=True),
+        **({"METAL_IPI_MANIFESTS": json.dumps(named)} if named else {}),
     }
+
+
+def manifests(document: Mapping[str, Any]) -> list[Object]:
+    """The Secrets with the files of a stack file's `install.manifests`, which are checked as in a preview. Raises
+    StackError."""
+    import_from(ROOT)
+    from metal_ipi.stacks.assets import ManifestsError
+    from metal_ipi.stacks.cluster_api.program import secrets_of_manifests
+    from metal_ipi.stacks.problems import SettingsError
+    from metal_ipi.stacks.settings import CLUSTER
+
+    whole = dict(document)
+    try:
+        settings = CLUSTER.parse(stackfile.values(stackfile.for_rehearsal(whole)), stackfile.cluster(whole))
+        return secrets_of_manifests(settings)
+    except (SettingsError, ManifestsError) as error:
+        raise StackError(str(error)) from None
 
 
 def _deployment(image: str, needed: Sequence[Object]) -> Object:
@@ -184,6 +209,7 @@ def _deployment(image: str, needed: Sequence[Object]) -> Object:
         "args": [
             *("--namespace", NAMESPACE, "--metrics-port", str(METRICS_PORT)),
             *("--webhook-certificates", _CERTIFICATES),
+            f"--max-away=${{{MAX_AWAY}:=0}}",
         ],
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
         "securityContext": {
@@ -213,7 +239,7 @@ def _deployment(image: str, needed: Sequence[Object]) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {**name, "labels": labels},
+        "metadata": {**name, "labels": {**labels, "app.kubernetes.io/version": version()}},
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": labels},
@@ -223,7 +249,7 @@ def _deployment(image: str, needed: Sequence[Object]) -> Object:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the repository, or prints the variables."""
+    """Writes the repository, or prints variables or Secrets."""
     parser = argparse.ArgumentParser(prog="python -m tools.clusterctl", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     repository = commands.add_parser("repository", help="write clusterctl's local repository of our providers")
@@ -231,16 +257,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     repository.add_argument("--image", required=True, help="the providers' container image")
     of_stack = commands.add_parser("variables", help="print the variables that a stack gives the cluster template")
     of_stack.add_argument("stack")
+    secrets = commands.add_parser("manifests", help="print the Secrets with the stack's install.manifests; secret")
+    secrets.add_argument("stack")
     given = parser.parse_args(arguments)
     try:
         if given.command == "repository":
             folder = given.folder.resolve()
             write(folder, given.image)
             print(f"clusterctl --config {folder / 'clusterctl.yaml'} init --infrastructure {NAME} ...")
-        else:
-            document = stackfile.read(ROOT / "stacks" / f"Pulumi.{given.stack}.yaml")
-            for name, value in variables(document).items():
-                print(f"export {name}={shlex.quote(value)}")
+            return 0
+        document = stackfile.read(ROOT / "stacks" / f"Pulumi.{given.stack}.yaml")
+        if given.command == "manifests":
+            yaml.safe_dump_all(manifests(document), sys.stdout, sort_keys=False)
+            return 0
+        for name, value in variables(document).items():
+            print(f"export {name}={shlex.quote(value)}")
     except StackError as error:
         print(error, file=sys.stderr)
         return 1

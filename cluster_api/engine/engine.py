@@ -20,7 +20,7 @@ from metal_ipi.cluster_api.logs import Stamps
 from metal_ipi.provider.artifacts import Artifacts
 from metal_ipi.provider.configuration import Settings, secret_values
 from metal_ipi.provider.errors import InitFailed, ProviderError
-from metal_ipi.provider.resource import Context, ResourceType
+from metal_ipi.provider.resource import Context, ResourceType, at_once
 from metal_ipi.provider.status import Redactor, Status
 
 _logger = logging.getLogger(__name__)
@@ -83,6 +83,8 @@ class Engine:
         self._changed = asyncio.Event()
         self.seconds: dict[str, float] = {}
         """Name of a finished step to its duration in seconds."""
+        self.may_leave: Callable[[str], Awaitable[str]] = at_once
+        """See `provider.resource.Context`."""
         self.published: Stamps = frozenset()
         """The logs that were published last."""
 
@@ -209,7 +211,7 @@ class Engine:
         began, name = time.monotonic(), name_of(urn)
         self.learn(secret_values(settings))
         try:
-            await action(context(urn, settings, Status(_Log(self), urn)))
+            await action(replace(context(urn, settings, Status(_Log(self), urn)), may_leave=self.may_leave))
         except asyncio.CancelledError:
             raise
         except ProviderError as error:

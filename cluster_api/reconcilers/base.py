@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from metal_ipi.cluster_api import conditions
-from metal_ipi.cluster_api.api import MACHINE, SECRET, Api, Object, Resource
+from metal_ipi.cluster_api.absences import Absences, TooManyAway
+from metal_ipi.cluster_api.api import MACHINE, SECRET, Api, Object, Resource, owner_of
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
@@ -34,6 +36,7 @@ class Hub:
     api: Api
     clusters: Clusters
     claims: Claims
+    absences: Absences
 
 
 @dataclass(kw_only=True)
@@ -87,8 +90,11 @@ class Reconciler(ABC):
         else:
             try:
                 work = await self._hub.clusters.open(cluster)
+                work.engine.may_leave = partial(self._hub.absences.in_place, work)
                 said = await self._reconcile(item, work)
                 await self._publish_logs(work)
+            except TooManyAway as error:
+                said.ready(False, error.reason, str(error)).again = LATER  # many may wait
             except NotUsable as error:
                 said.ready(False, error.reason, str(error))
             except SettingsError as error:
@@ -111,6 +117,7 @@ class Reconciler(ABC):
             return False
         if cluster is None:  # nothing was made for it
             return True
+        reason = "Deleting"
         try:
             if not self.is_meant(item, cluster):
                 return await self._stranger_gone(item, cluster)
@@ -118,9 +125,11 @@ class Reconciler(ABC):
             if await self._gone(item, work):
                 return True
             message = doing(work, self._mine(item, work))
+        except TooManyAway as error:
+            reason, message = error.reason, str(error)
         except (NotUsable, ProviderError, ValueError) as error:  # ValueError: the stream of images cannot be had
             message = f"the resources cannot be deleted: {error}"
-        await self._write(item, Said(main=self.main).ready(False, "Deleting", message))
+        await self._write(item, Said(main=self.main).ready(False, reason, message))
         return False
 
     @abstractmethod
@@ -231,20 +240,3 @@ def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
     if failures := work.engine.failures(mine):
         return "StepFailed" if any(each.times >= _OFTEN for each in failures) else "Failing"
     return "Working" if work.engine.running(mine) else waiting
-
-
-def status_of(item: Object, kind: str, keys: Sequence[str] = ("status",)) -> tuple[str, ...]:
-    """The status, or these fields, of an object's condition of a type; empty if there is none."""
-    found: Sequence[Mapping[str, Any]] = (item.get("status") or {}).get("conditions") or []
-    return next((tuple(str(each.get(key) or "") for key in keys) for each in found if each["type"] == kind), ())
-
-
-def labels_of(item: Object) -> Mapping[str, str]:
-    """An object's labels."""
-    return item["metadata"].get("labels") or {}
-
-
-def owner_of(item: Object, kind: str) -> str | None:
-    """The name of the object's owner of a kind."""
-    owners: Sequence[Mapping[str, Any]] = item["metadata"].get("ownerReferences") or []
-    return next((str(each["name"]) for each in owners if each["kind"] == kind), None)

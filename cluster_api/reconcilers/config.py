@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from metal_ipi.cluster_api.api import SECRET, Object
+from metal_ipi.cluster_api.api import SECRET, Object, labels_of
 from metal_ipi.cluster_api.clusters import ASSETS, Work
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, labels_of
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said
 from metal_ipi.cluster_api.resources import OPENSHIFT_CONFIG
 from metal_ipi.cluster_api.store import secret_value
 from metal_ipi.components.install.assets import parse, stub

@@ -8,27 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from metal_ipi.cluster_api import conditions, domains
-from metal_ipi.cluster_api.api import MACHINE, SECRET, Object
+from metal_ipi.cluster_api.api import MACHINE, SECRET, Object, status_of
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import own_remediation
-from metal_ipi.cluster_api.reconcilers.base import (
-    SOON,
-    Reconciler,
-    Said,
-    doing,
-    reason_of,
-    refuse_while_it_stays,
-    status_of,
-)
+from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
-from metal_ipi.cluster_api.store import CLUSTER_LABEL, owned_by, secret_value, take_along
+from metal_ipi.cluster_api.store import CLUSTER_LABEL, NAME_LABEL, owned_by, secret_value, take_along
 from metal_ipi.components.cluster_api.objects import outputs_secret
 from metal_ipi.components.install.assets import parse
 
-NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
 AS_DECLARED = "AsDeclared"
 """The condition that all steps of the cluster are done: machines, checks of nodes, gates."""
@@ -121,7 +112,9 @@ class ControlPlaneReconciler(Reconciler):
         if formed and assets is not None:
             said.status["version"] = installed(assets.inputs)
         complete = state.named(COMPLETE) is not None
-        said.conditions.append(await own_remediation.remediate(self._hub.api, work, there, formed=formed))
+        await self._hub.absences.settle(work)
+        remediating = await own_remediation.remediate(self._hub.api, self._hub.absences, work, there, formed=formed)
+        said.conditions.append(remediating)
         said.conditions += _conditions(plan, formed=formed, complete=complete, scaling=todo)
         left = [step.name for step in plan.waiting(lambda name: True)]
         said.conditions.append(

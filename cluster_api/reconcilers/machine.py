@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from metal_ipi.cluster_api import domains
-from metal_ipi.cluster_api.api import Object
+from metal_ipi.cluster_api.absences import TOO_MANY, joined_once
+from metal_ipi.cluster_api.api import MACHINE, Object, labels_of, owner_of
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of, leaving, made
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
-from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, labels_of, reason_of
+from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, reason_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 from metal_ipi.components.machines.node import Node
 from metal_ipi.stacks.platforms.listed.settings import Server
+
+HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/metal-ipi"
+"""Annotation of Machines: the core does not begin to drain while it is there (the proposal «machine deletion phase
+hooks» of Cluster API)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +84,7 @@ class MachineReconciler(Reconciler):
             return Said().ready(
                 False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: its conditions say why"
             )
+        await self._before_drain(item, machine, work)
         choice = await self._claim(item, machine, work)
         if not choice.server:
             return Said().ready(False, choice.reason, choice.message)
@@ -92,6 +98,24 @@ class MachineReconciler(Reconciler):
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))
         work.engine.advance(plan, lambda step: is_of(node, step.name) and (told or _is_claim(step)))
         return await self._seen(item, machine, work, plan, node, told=told)
+
+    async def _before_drain(self, item: Object, machine: Object, work: Work) -> None:
+        """Have Cluster API wait before it drains the node of a Machine that is deleted, where the hub has a limit; and
+        let it go on when the machine may be away. Raises NotUsable, TooManyAway among it, while it has to wait."""
+        hooked, server = HOOK in (machine["metadata"].get("annotations") or {}), item["spec"].get("server")
+        wanted = bool(self._hub.absences.limit) and joined_once(machine)
+        if leaving(machine):
+            if hooked and wanted and server in work.servers and not leaving(work.cluster):
+                async with work.engine.deciding:
+                    node = work.node(server)
+                    if node.role == "control-plane":  # it would hold its place for nothing
+                        await quorum.keep(self._hub.api, work, node)
+                    await self._hub.absences.take(work, machine, server, "deleted")
+            wanted = False
+        if hooked != wanted and (hooked or not leaving(machine)):
+            place = machine["metadata"]["namespace"], machine["metadata"]["name"]
+            change = {"metadata": {"annotations": {HOOK: "metal-ipi" if wanted else None}}}
+            await self._hub.api.patch(MACHINE, *place, change)
 
     async def _claim(self, item: Object, machine: Object, work: Work) -> Choice:
         role = item["spec"].get("pool") or ("control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker")
@@ -150,7 +174,8 @@ class MachineReconciler(Reconciler):
             return said.ready(False, "WaitingForBootstrapData", "the conditions of its OpenShiftConfig say why")
         before = _before(plan, waiting)
         message = doing(work, mine) or (f"waits for {', '.join(before)}" if before else "")
-        return said.ready(False, reason_of(work, mine, "Waiting"), message)
+        held = self._hub.absences.waits(work, node.name) and work.engine.running(mine)
+        return said.ready(False, TOO_MANY if held else reason_of(work, mine, "Waiting"), message)
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         server = item["spec"].get("server")
@@ -177,8 +202,12 @@ class MachineReconciler(Reconciler):
         stays, connections = not leaving(work.cluster), await work.connections()
         async with work.engine.deciding:
             member = stays and node.role == "control-plane"
-            if member and not await _has_begun_to_go(work, node):
-                await quorum.keep(self._hub.api, work, node)
+            if stays and not await _has_begun_to_go(work, node):
+                if member:
+                    await quorum.keep(self._hub.api, work, node)
+                owner = owner_of(item, MACHINE.kind)
+                if owner and (machine := await self._hub.api.get(MACHINE, work.namespace, owner)):
+                    await self._hub.absences.take(work, machine, server, "deleted")
             await work.engine.stop(lambda name: is_of(node, name))
             if member and not departure.has_left(state := await work.engine.state(), node):
                 departure.begin(work, state, node, connections)

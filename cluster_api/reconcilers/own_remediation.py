@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from metal_ipi.cluster_api import conditions
-from metal_ipi.cluster_api.api import MACHINE, Api, Object
+from metal_ipi.cluster_api.absences import Absences, TooManyAway
+from metal_ipi.cluster_api.api import MACHINE, Api, Object, status_of
 from metal_ipi.cluster_api.clusters import NotUsable, Work, leaving
+from metal_ipi.cluster_api.conditions import HEALTHY, OWNER
 from metal_ipi.cluster_api.reconcilers import quorum
-from metal_ipi.cluster_api.reconcilers.base import status_of
-from metal_ipi.cluster_api.reconcilers.remediation import HEALTHY, OWNER, tell
+from metal_ipi.cluster_api.reconcilers.remediation import tell
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 from metal_ipi.provider.errors import ProviderError
 
@@ -53,7 +54,9 @@ def obstacle(machine: Object, machines: Sequence[Object], *, formed: bool) -> tu
     return None
 
 
-async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed: bool) -> dict[str, Any]:
+async def remediate(
+    api: Api, absences: Absences, work: Work, machines: Sequence[Object], *, formed: bool
+) -> dict[str, Any]:
     """Delete one Machine that its owner has to replace; return the condition Remediating. `machines` are all of the
     control plane, also those that are being deleted."""
     await _acknowledge(api, machines)
@@ -71,7 +74,10 @@ async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed:
             async with work.engine.deciding:
                 if server in work.servers:
                     await quorum.keep(api, work, work.node(server))
+                    await absences.take(work, machine, server, "not healthy")
                 await api.delete(MACHINE, work.namespace, name)
+        except TooManyAway as error:
+            found = _DEFERRED, str(error)
         except NotUsable as error:
             found = _REFUSED, str(error)
         except ProviderError as error:
@@ -80,7 +86,8 @@ async def remediate(api: Api, work: Work, machines: Sequence[Object], *, formed:
     current = await api.get(MACHINE, work.namespace, name)
     if current is not None:
         await tell(api, current, conditions.condition(OWNER, False, reason, message))
-    return conditions.condition(REMEDIATING, True, "Refused" if found else "Remediating", f"{name}: {message}")
+    told = {_REFUSED: "Refused", _DEFERRED: "Deferred"}.get(reason, "Remediating")
+    return conditions.condition(REMEDIATING, True, told, f"{name}: {message}")
 
 
 async def _acknowledge(api: Api, machines: Sequence[Object]) -> None:

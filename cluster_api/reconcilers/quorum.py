@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from metal_ipi.cluster_api.api import MACHINE, Api, Object
+from metal_ipi.cluster_api.api import MACHINE, Api, Object, owner_of
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving, made
-from metal_ipi.cluster_api.reconcilers.base import owner_of
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
 from metal_ipi.components.machines.node import Node

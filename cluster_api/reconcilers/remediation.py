@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from metal_ipi.cluster_api import conditions
-from metal_ipi.cluster_api.api import MACHINE, MANAGER, Api, Object
+from metal_ipi.cluster_api.api import MACHINE, MANAGER, Api, Object, status_of
 from metal_ipi.cluster_api.clusters import FORMED, NotUsable, Work, leaving, made
+from metal_ipi.cluster_api.conditions import EXTERNALLY, HEALTHY, OWNER
 from metal_ipi.cluster_api.engine.state import Entry, action_urn
 from metal_ipi.cluster_api.reconcilers import joined, quorum
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, status_of
+from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing
 from metal_ipi.cluster_api.reconcilers.quorum import seconds_since
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
@@ -23,9 +24,6 @@ from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import ProviderError
 from metal_ipi.provider.resource import Context
-
-HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
-"""Conditions of Machines, through which MachineHealthCheck, external remediation and owner communicate."""
 
 _HEALTHY_SECONDS = 10.0
 """MachineHealthCheck first deletes a MetalIpiRemediation, and then sets its Machine to healthy. If that does not happen
@@ -126,6 +124,8 @@ class RemediationReconciler(Reconciler):
         api, place = self._hub.api, (self.resource, work.namespace, item["metadata"]["name"])
         async with work.engine.deciding:
             await self._refuse_unsafe(work, node, plan.settings)
+            if self._hub.absences.limit and not await _is_off(work, node, plan.settings):
+                await self._hub.absences.take(work, machine, node.name, "power-cycled")
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             status = {"powerCycles": number, "lastPowerCycle": now}
             await api.patch(*place, {"status": status}, "status")

@@ -52,8 +52,9 @@ class Wanted:
     """The settings of the stack file without secrets and without the prefix `metal-ipi:`."""
     pod_networks: Sequence[str] = ()
     service_networks: Sequence[str] = ()
-    manifests: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Files that the installer takes in beside its own, by name; secret."""
+    manifests: Mapping[str, str] | str = field(default_factory=dict[str, str])
+    """Files that the installer takes in beside its own, by name; secret. The variable stands for the names of
+    Secrets."""
     own_namespace: bool = True
     """Whether the Namespace is one of the objects."""
 
@@ -78,7 +79,7 @@ def manifest_secrets(wanted: Wanted) -> list[Object]:
     """The Secrets with the user's manifests, as few as will do, each named after what is in it."""
     parts: list[dict[str, str]] = []
     left = 0
-    for name, text in sorted(wanted.manifests.items()):
+    for name, text in [] if isinstance(wanted.manifests, str) else sorted(wanted.manifests.items()):
         size = len(text.encode())
         if size > left:
             parts.append({})
@@ -108,7 +109,8 @@ def objects(wanted: Wanted) -> list[Object]:
             "secretsRef": {"name": wanted.secret},
         },
     )
-    manifests = [{"name": each["metadata"]["name"]} for each in manifest_secrets(wanted)]
+    named = [{"name": each["metadata"]["name"]} for each in manifest_secrets(wanted)]
+    manifests = wanted.manifests if isinstance(wanted.manifests, str) else named
     control_plane = _manifest(
         CONTROL_PLANE,
         "OpenShiftControlPlane",
@@ -136,7 +138,8 @@ def objects(wanted: Wanted) -> list[Object]:
 def template(namespace: str = "${NAMESPACE}") -> str:
     """clusterctl's cluster-template.yaml: the same objects with clusterctl's variables.
 
-    METAL_IPI_SETTINGS is the settings as JSON on one line; CLUSTER_DOMAIN is `<clusterName>.<baseDomain>`.
+    METAL_IPI_SETTINGS is the settings as JSON on one line; CLUSTER_DOMAIN is `<clusterName>.<baseDomain>`;
+    METAL_IPI_MANIFESTS is the names of Secrets with manifests, `[{"name": "..."}]`.
     """
     wanted = Wanted(
         name="${CLUSTER_NAME}",
@@ -146,10 +149,12 @@ def template(namespace: str = "${NAMESPACE}") -> str:
         control_plane="${CONTROL_PLANE_MACHINE_COUNT}",
         workers="${WORKER_MACHINE_COUNT}",
         settings="${METAL_IPI_SETTINGS}",
+        manifests="${METAL_IPI_MANIFESTS:=[]}",
         own_namespace=False,
     )
     text = yaml.safe_dump_all(objects(wanted), sort_keys=False)
-    return re.sub(r"'?(\$\{(?:CONTROL_PLANE_MACHINE_COUNT|WORKER_MACHINE_COUNT|METAL_IPI_SETTINGS)\})'?", r"\1", text)
+    plain = r"CONTROL_PLANE_MACHINE_COUNT|WORKER_MACHINE_COUNT|METAL_IPI_SETTINGS|METAL_IPI_MANIFESTS:=\[\]"
+    return re.sub(rf"'?(\$\{{(?:{plain})\}})'?", r"\1", text)
 
 
 def _cluster(wanted: Wanted, infrastructure: Object, control_plane: Object) -> Object:

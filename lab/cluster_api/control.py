@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -65,11 +65,13 @@ def inside(layout: Layout, report: Report, given: Path | None) -> None:
             oci.push(client, recipe.name, recipe.key, image)
     with credentials.access(hub).client() as client:
         there = _inventory(client)
-        if there.get("cluster-api") != cluster_api.version():
+        if "cluster-api" not in there:
             core = ("--core", f"cluster-api:{cluster_api.version()}", "--bootstrap", "-", "--control-plane", "-")
             _init(layout, client, core)
-        for each in (more := providers.listed(given) if given else []):
-            if providers.label(each) in there:
+        more = providers.listed(given) if given else []
+        _upgrade(layout, there, more)
+        for each in more:
+            if there.get(providers.label(each)) == providers.version(each):
                 _renew(layout, hub, client, each)
         if fresh := [each for each in more if providers.label(each) not in there]:
             _init(layout, client, [f"--{providers.OPTIONS[each['type']]}={each['name']}" for each in fresh])
@@ -104,8 +106,23 @@ def _init(layout: Layout, client: httpx.Client, chosen: Sequence[str]) -> None:
     _clusterctl(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
 
 
+def _upgrade(layout: Layout, there: Mapping[str, str], given: Sequence[providers.Object]) -> None:
+    """Have clusterctl take what is there to the versions that are wanted. Raises ServiceFailed."""
+    wanted = {"cluster-api": ("core", "cluster-api", cluster_api.version())}
+    for each in given:
+        wanted[providers.label(each)] = providers.OPTIONS[each["type"]], each["name"], providers.version(each)
+    found = [
+        f"--{option}={name}:{version}"
+        for label, (option, name, version) in wanted.items()
+        if there.get(label) not in (None, version)
+    ]
+    if found:
+        waiting = ("--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
+        _clusterctl(layout, "upgrade", "apply", *found, *waiting)
+
+
 def _renew(layout: Layout, hub: HubLayout, client: httpx.Client, provider: providers.Object) -> None:
-    """Apply what a provider that is there consists of now: clusterctl itself upgrades to other versions only."""
+    """Apply what a provider that is there in the same version consists of now: clusterctl upgrades to others only."""
     option = f"--{providers.OPTIONS[provider['type']]}={provider['name']}"
     documents = list(yaml.safe_load_all(_clusterctl(layout, "generate", "provider", option)))
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]

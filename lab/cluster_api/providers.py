@@ -109,6 +109,11 @@ def listed(folder: Path) -> list[Object]:
     return yaml.safe_load((folder / "clusterctl.yaml").read_text())["providers"]
 
 
+def version(provider: Object) -> str:
+    """A provider's version, from the place of its components."""
+    return Path(str(provider["url"])).parent.name
+
+
 def label(provider: Object) -> str:
     """What clusterctl calls a provider, in its inventory and where images are named: `infrastructure-<name>`."""
     return f"{OPTIONS[provider['type']]}-{provider['name']}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from metal_ipi.provider import backoff
 from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.provider.gates.https import is_ready
 from metal_ipi.provider.gates.ssh import NotYet, WrongHostKey
@@ -87,8 +88,14 @@ class Reprovisioning:
             timeout=job.drain_timeout_seconds,
             remedy=_REMEDIES[job.role],
         )
-        async with self._roll.turn(turn):
-            return await self._in_turn(cluster)
+        while True:
+            async with self._roll.turn(turn):
+                why = await self._context.may_leave(job.hostname) if turn.up else ""
+                if not why:
+                    return await self._in_turn(cluster)
+            # Its turn is over: who else of its pool is away is asked again next time.
+            await self._status.live(why)
+            await backoff.clock.sleep(self._pace.look)
 
     async def _in_turn(self, cluster: Cluster) -> Outcome:
         job = self._job

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 
 from metal_ipi.components.cluster_api.cluster import ManagedCluster, ManagedClusterArgs
-from metal_ipi.components.cluster_api.objects import Wanted
+from metal_ipi.components.cluster_api.objects import Object, Wanted, manifest_secrets
 from metal_ipi.provider.types import Provider, ProviderArgs
 from metal_ipi.stacks import assets
 from metal_ipi.stacks.base import log_directory
@@ -64,27 +64,36 @@ def manifests(settings: Settings) -> dict[str, str]:
     # A rehearsal has words for secrets. On a system without FIPS mode the installer refuses that.
     if pulumi.runtime.is_dry_run() and not (settings.rehearsal or settings.install.fips):
         assets.refuse(settings, facility(settings), found)
+    return _of_user(settings, found)
+
+
+def _of_user(settings: Settings, found: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in found.items() if name not in assets.of_settings(settings)}
 
 
 def wanted(settings: Settings, public: Mapping[str, Any], files: Mapping[str, str]) -> Wanted:
     """What the objects are made of; `public` are the settings without secrets, `files` the manifests by name."""
-    assert settings.cluster_api is not None, "the stack is one of Cluster API"
-    fields, install = settings.install_config, public.get("install") or {}
-    # The folders are on this machine: Secrets stand for them.
-    given = {**public, "install": {name: value for name, value in install.items() if name != "manifests"}}
+    fields, namespace = settings.install_config, settings.cluster_api and settings.cluster_api.namespace
     return Wanted(
         name=settings.cluster_name,
-        namespace=settings.cluster_api.namespace or settings.cluster_name,
+        namespace=namespace or settings.cluster_name,
         domain=settings.domain,
         version=f"v{settings.openshift_version}",
         control_plane=settings.control_plane.count,
         workers=settings.workers.count,
-        settings=given if install else public,
+        settings=public,
         pod_networks=[each.cidr for each in fields.networking.cluster_network],
         service_networks=list(fields.networking.service_network),
         manifests=files,
     )
+
+
+def secrets_of_manifests(settings: Settings) -> list[Object]:
+    """The Secrets with the files of `install.manifests`, without a namespace. Raises ManifestsError."""
+    found = manifest_secrets(wanted(settings, {}, _of_user(settings, assets.checked_manifests(settings))))
+    for each in found:
+        del each["metadata"]["namespace"]
+    return found
 
 
 def _longest(settings: Settings) -> int:

@@ -16,9 +16,13 @@ NOT_OF_THE_CLUSTER = ("clusterApi", "lab", "rehearsal")
 
 def without_secrets(tree: Mapping[str, Any]) -> tuple[Tree, dict[str, Any]]:
     """Split the settings: those without secrets; and the secrets, by paths that are valid keys of a Kubernetes Secret
-    (`platform.servers.0.bmc.password`). Settings that only the stack uses are left out."""
+    (`platform.servers.0.bmc.password`). Settings that only the stack uses are left out, and so is `install.manifests`:
+    the folders are on this machine, and Secrets stand for them."""
     secrets: dict[str, Any] = {}
     kept = {name: value for name, value in tree.items() if name not in NOT_OF_THE_CLUSTER}
+    if isinstance(install := kept.get("install"), Mapping):
+        own = cast("Mapping[str, Any]", install)
+        kept["install"] = {name: value for name, value in own.items() if name != "manifests"}
     return cast(Tree, _public(kept, "", secrets)), secrets
 
 

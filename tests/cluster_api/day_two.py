@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from lab.bmc import control
 from lab.layout import Layout
+from metal_ipi.cluster_api.absences import LABEL, Absence
 from tests.cluster_api import hub as hubs
 from tests.cluster_api import objects as made
-from tests.cluster_api.hub import NAMESPACE, Hub
+from tests.cluster_api.hub import NAMESPACE, OWN, Hub
 
 _LONGEST = 600.0
+_LEASES = "leases.coordination.k8s.io"
 _CONTROL_PLANE = "cluster.x-k8s.io/control-plane"
 
 
@@ -130,6 +133,49 @@ def rolled(fleet: Fleet, count: int) -> None:
         assert any("Drain completed" in line and machine in line for line in log.splitlines()), machine
 
 
+def held_up(fleet: Fleet, count: int) -> None:
+    """One machine of the hub may be away, and one of another cluster is: nothing is drained, and why is told."""
+    hub = fleet.hub
+    elsewhere = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "elsewhere"}}
+    reference = made.reference("infrastructure", "MetalIpiCluster", "elsewhere")
+    hub.make(made.CLUSTERS, {**elsewhere, "spec": {"paused": True, "infrastructureRef": reference}}, "other")
+    since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    group, why = "cluster.x-k8s.io/deployment-name=w", "deleted"
+    away = Absence(cluster="other/elsewhere", server="worker-9", group=group, of=1, why=why, since=since)
+    metadata = {"name": "elsewhere", "labels": {"cluster.x-k8s.io/cluster-name": "elsewhere"}}
+    kind = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "MetalIpiMachine"}
+    hub.make(made.SERVERS, {**kind, "metadata": metadata, "spec": {"server": "worker-9"}}, "other")
+    hub.make(_LEASES, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **away.lease}, OWN)
+    template = hub.get(made.TEMPLATES, fleet.name)
+    assert template is not None
+    hub.make(made.TEMPLATES, {**template, "metadata": {"name": "held-up"}})
+    change = {"spec": {"template": {"spec": {"infrastructureRef": {"name": "held-up"}}}}}
+    before, boots = {name: server for name, server in fleet.machines().items() if "worker" in server}, fleet.servers()
+    hub.patch(made.DEPLOYMENTS, f"{fleet.name}-workers", change)
+
+    def waiting() -> list[str]:
+        return [name for name in before if hub.condition(made.SERVERS, name, "Ready")[1] == "TooManyAway"]
+
+    (first,) = hub.until(waiting, "one waits", 120)
+    assert "other/elsewhere/worker-9 (deleted, since 20" in hub.condition(made.SERVERS, first, "Ready")[2]
+    hub.until(lambda: "pre-drain hooks" in hub.condition(made.MACHINES, first, "Deleting")[2], "the core waits")
+    told = f"/{before[first]}: it waits until it may be away"
+    assert told in (hub.directory / "providers.log").read_text() and fleet.servers() == boots
+    # Whoever looks after the hub ends it: that machine will not come back.
+    hub.delete(_LEASES, away.name, OWN)
+    hub.until(lambda: not before.keys() & fleet.machines().keys(), "the former machines go", _LONGEST)
+    fleet.until_settled(count, "all workers are new")
+    taken = [line for line in (hub.directory / "providers.log").read_text().splitlines() if " is away (" in line]
+    assert len(taken) == len(before) and all("1 of 1 of this hub" in line for line in taken), taken
+    hub.until(lambda: not _away(hub), "nobody is away any more", 180)
+
+
+def _away(hub: Hub) -> list[str]:
+    return [
+        each["metadata"]["name"] for each in hub.list(_LEASES, OWN) if LABEL in (each["metadata"].get("labels") or ())
+    ]
+
+
 def _collect(hub: Hub) -> None:
     """What Kubernetes' garbage collector does, which is not there: what owned these is gone."""
     owners = (made.MACHINES, made.CONFIGS, made.FACILITIES, made.CONTROL_PLANES, made.CLUSTERS)
@@ -173,17 +219,25 @@ def _changed(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mappin
     return sum(before[name]["boots"] != after[name]["boots"] for name in before)
 
 
-def run(hub: Hub, name: str, state: Path, count: int) -> None:
-    """All of it, with so many Machines."""
+COURSES: Mapping[str, Sequence[str]] = {
+    "day-two": ("power-cycled", "made anew", "rolled", "moved", "control plane"),
+    "limited": ("held up",),
+}
+"""What is done, by the name of a run."""
+
+
+def run(hub: Hub, name: str, state: Path, count: int, course: str) -> None:
+    """One of COURSES, with so many Machines."""
     fleet = Fleet(hub, name, Layout(state))
     (other := hub.directory / "other").mkdir()
     steps: Mapping[str, Callable[[], None]] = {
+        "held up": lambda: held_up(fleet, count),
         "power-cycled": lambda: power_cycled(fleet, count),
         "made anew": lambda: made_anew(fleet, count),
         "rolled": lambda: rolled(fleet, count),
         "moved": lambda: moved(fleet, count, other),
         "control plane": lambda: control_plane_kept(fleet, count),
     }
-    for what, step in steps.items():
+    for what in COURSES[course]:
         print(what, flush=True, file=sys.stderr)
-        step()
+        steps[what]()

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -19,17 +20,20 @@ import pytest
 import yaml
 
 from lab.errors import LabError
-from metal_ipi.cluster_api import crds, rbac
+from metal_ipi.cluster_api import absences, crds, rbac
+from metal_ipi.cluster_api.absences import Absences, TooManyAway
+from metal_ipi.cluster_api.api import LEASE, MACHINE, Api, ApiError
 from metal_ipi.cluster_api.api import SECRET as SECRETS
-from metal_ipi.cluster_api.api import Api, ApiError
 from metal_ipi.cluster_api.claims import Claims
-from metal_ipi.cluster_api.clusters import ASSETS
+from metal_ipi.cluster_api.clusters import ASSETS, FORMED
 from metal_ipi.cluster_api.engine.state import Entry
 from metal_ipi.cluster_api.operator import FINALIZER
+from metal_ipi.cluster_api.reconcilers.machine import HOOK
 from metal_ipi.cluster_api.store import SecretStore
 from tests.cluster_api import hub as hubs
 from tests.cluster_api import objects as made
 from tests.cluster_api.hub import OWN, Hub
+from tests.cluster_api.test_going import Steps, work_of
 from tests.stacks.answers import ASSETS as DOCUMENT
 from tests.stacks.rack import SECRET
 
@@ -195,6 +199,36 @@ def test_failure_domains_are_told_or_refused(hub: Hub) -> None:
     assert told() == [{"name": "a", "controlPlane": True}, {"name": "b", "controlPlane": False}]
 
 
+def test_a_machine_that_is_away_has_a_lease(hub: Hub) -> None:
+    """With the rights that the providers have."""
+    provisioned(hub, "away")
+    labels = {"metadata": {"labels": {"cluster.x-k8s.io/deployment-name": "away-workers"}}}
+    for name in ("away-0", "away-1"):
+        control_plane_machine(hub, "away", name, {"server": f"worker-{name[-1]}"})
+        hub.patch(made.MACHINES, name, labels)
+        hub.patch(made.MACHINES, name, {"status": {"nodeRef": {"name": name}}}, "status")
+    api, cluster = Api(str(hub.providers)), hub.get(made.CLUSTERS, "away")
+    assert cluster is not None
+    work, limit = replace(work_of(Steps(FORMED)), cluster=cluster), Absences(api, OWN, 1, least=0.0)
+    first, second = (hub.get(made.MACHINES, name) for name in ("away-0", "away-1"))
+    assert first is not None and second is not None
+
+    async def whole() -> None:
+        await limit.take(work, first, "worker-0", "deleted")
+        with pytest.raises(TooManyAway, match=r"facility/away/worker-0 \(deleted, since 20"):
+            await limit.take(work, second, "worker-1", "deleted")
+        (lease,) = await api.list(LEASE, OWN, absences.LABEL)
+        assert lease["spec"]["holderIdentity"] == "facility/away/worker-0"
+        await api.patch(MACHINE, "facility", "away-0", {"metadata": {"annotations": {HOOK: "metal-ipi"}}})
+
+    asyncio.run(whole())
+    found = hub.get(made.MACHINES, "away-0")
+    assert found is not None and found["metadata"]["annotations"][HOOK] == "metal-ipi"
+    hub.delete(made.CLUSTERS, "away")
+    asyncio.run(Absences(api, OWN, 1, least=0.0).settle(work))
+    assert [each for each in hub.list(_LEASES, OWN) if absences.LABEL in (each["metadata"].get("labels") or {})] == []
+
+
 def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
     provisioned(hub, "goes")
     move = "clusterctl.cluster.x-k8s.io/move"
@@ -340,12 +374,17 @@ def test_all_clusters_of_a_hub_are_told_with_their_conditions(hub: Hub) -> None:
 
 
 def test_prometheus_reads_what_is_done(hub: Hub) -> None:
+    made.facility(hub, *made.settings("measured"))
     hub.until(lambda: "metal_ipi_reconcile_seconds_count{" in _figures(hub), "a look was counted")
     assert "metal_ipi_steps_running " in _figures(hub)
+    assert 'metal_ipi_api_requests_total{method="GET"}' in _figures(hub)
 
 
 def _figures(hub: Hub) -> str:
-    return httpx.get(f"http://127.0.0.1:{hub.metrics}/metrics", trust_env=False).text
+    try:
+        return httpx.get(f"http://127.0.0.1:{hub.metrics}/metrics", trust_env=False).text
+    except httpx.ConnectError:  # the process is starting
+        return ""
 
 
 def test_no_secret_is_seen_that_is_not_named(hub: Hub) -> None:

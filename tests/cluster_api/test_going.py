@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from metal_ipi.cluster_api.absences import Absences
 from metal_ipi.cluster_api.api import LEASE, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
@@ -119,10 +120,16 @@ def _machine(objects: Objects, name: str, server: str, **metadata: Any) -> Objec
     return made
 
 
-def _reconciler(objects: Objects) -> tuple[MachineReconciler, Claims]:
+def hub_of(objects: Objects, clusters: Clusters | None = None, *, limit: int = 0) -> Hub:
+    """The hub that has these objects, and of whose machines so many may be away."""
     api = cast(Api, objects)
-    claims = Claims(api, "own")
-    return MachineReconciler(Hub(api=api, clusters=Clusters(api), claims=claims)), claims
+    absences = Absences(api, "own", limit, least=0.0)
+    return Hub(api=api, clusters=clusters or Clusters(api), claims=Claims(api, "own"), absences=absences)
+
+
+def _reconciler(objects: Objects) -> tuple[MachineReconciler, Claims]:
+    hub = hub_of(objects)
+    return MachineReconciler(hub), hub.claims
 
 
 @pytest.fixture(autouse=True)
@@ -168,8 +175,7 @@ def test_only_what_the_cluster_refers_to_is_its_own_and_goes_with_it_only(
 
     async def whole() -> None:
         objects, steps = Objects(), Steps("rack-worker-4-server")
-        api = cast(Api, objects)
-        reconciler = kind(Hub(api=api, clusters=Clusters(api), claims=Claims(api, "own")))
+        reconciler = kind(hub_of(objects))
         objects.there["Cluster", "rack"] = _cluster()
         objects.there[kind.resource.kind, "rack-new"] = new = _object("rack-new")
         assert await reconciler.reconcile("facility", "rack-new") == SOON
@@ -283,8 +289,7 @@ def _hub(objects: Objects, work: Work) -> Hub:
         async def open(self, cluster: Object) -> Work:
             return work
 
-    api = cast(Api, objects)
-    return Hub(api=api, clusters=One(api), claims=Claims(api, "own"))
+    return hub_of(objects, One(cast(Api, objects)))
 
 
 def test_who_gets_no_answer_leads_no_longer_than_its_lease_says() -> None:
@@ -312,7 +317,7 @@ def test_a_server_that_is_in_use_stays_in_the_settings() -> None:
         claims = Claims(api, "own")
         await claims.claim(work.servers["worker-4"].mac, "facility/killed")
         killed: Object = {"metadata": {"name": "killed"}, "spec": {}}
-        assert await _gone(MachineReconciler(Hub(api=api, clusters=clusters, claims=claims)), killed, work)
+        assert await _gone(MachineReconciler(hub_of(objects, clusters)), killed, work)
         assert await claims.holder(work.servers["worker-4"].mac) is None
         tree["platform"]["servers"] = [each for each in tree["platform"]["servers"] if each["name"] != "worker-4"]
         with pytest.raises(NotUsable, match=r"does not list rack-worker-4 any more"):

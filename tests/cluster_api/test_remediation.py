@@ -10,16 +10,14 @@ from typing import Any, cast
 
 import pytest
 
-from metal_ipi.cluster_api.api import Api, Object, Resource
-from metal_ipi.cluster_api.claims import Claims
-from metal_ipi.cluster_api.clusters import FORMED, Clusters, Work
+from metal_ipi.cluster_api.api import Object, Resource
+from metal_ipi.cluster_api.clusters import FORMED, Work
 from metal_ipi.cluster_api.reconcilers import joined, own_remediation, quorum
-from metal_ipi.cluster_api.reconcilers.base import Hub
 from metal_ipi.cluster_api.reconcilers.own_remediation import chosen, obstacle
 from metal_ipi.cluster_api.reconcilers.remediation import Next, RemediationReconciler, decide
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
 from metal_ipi.cluster_api.store import CLUSTER_LABEL
-from tests.cluster_api.test_going import Objects, Steps, work_of
+from tests.cluster_api.test_going import Objects, Steps, hub_of, work_of
 
 _LABELS = {CLUSTER_LABEL: "rack"}
 
@@ -118,6 +116,9 @@ class Acting(Steps):
     def failures(self, mine: Any) -> list[Any]:
         return []
 
+    def running(self, mine: Any) -> dict[str, str]:
+        return {}
+
 
 def _ready(monkeypatch: pytest.MonkeyPatch, away: Mapping[str, str] | None = None) -> None:
     class Nodes:
@@ -157,11 +158,13 @@ def test_a_control_plane_has_one_machine_made_anew_if_etcd_can_spare_it(
         work, _ = _control_plane(objects)
         _ready(monkeypatch, {work.node("control-plane-1").fqdn: "is not Ready"} if away else None)
         machines = await objects.list(cast(Any, Resource(group="", version="", kind="Machine", plural="")), "")
-        said = await own_remediation.remediate(cast(Api, objects), work, machines, formed=True)
+        hub = hub_of(objects)
+        said = await own_remediation.remediate(hub.api, hub.absences, work, machines, formed=True)
         assert said["status"] == "True" and said["message"].startswith("cp-0: ")
         if away:
             assert ("Machine", "cp-0") in objects.there
             assert objects.applied == [("cp-0", "OwnerRemediated", "CannotBeRemediated")] and "etcd" in said["message"]
+            assert said["reason"] == "Refused"
         else:
             assert ("Machine", "cp-0") not in objects.there
 
@@ -175,7 +178,8 @@ def test_a_machine_that_is_healthy_again_is_not_made_anew_the_next_time() -> Non
     gone = {**again, "metadata": {**again["metadata"], "deletionTimestamp": "now"}}
     objects = Told()
     work, _ = _control_plane(objects)
-    said = asyncio.run(own_remediation.remediate(cast(Api, objects), work, [again, gone], formed=True))
+    hub = hub_of(objects)
+    said = asyncio.run(own_remediation.remediate(hub.api, hub.absences, work, [again, gone], formed=True))
     assert said["reason"] == "NotRemediating"
     assert objects.applied == [("again", "OwnerRemediated", "Healthy")]
 
@@ -186,8 +190,8 @@ def test_of_a_control_plane_one_machine_is_power_cycled_at_once(monkeypatch: pyt
         _ready(monkeypatch)
         work, steps = _control_plane(objects)
         monkeypatch.setattr(joined, "power", _on)
-        api = cast(Api, objects)
-        reconciler = RemediationReconciler(Hub(api=api, clusters=Clusters(api), claims=(claims := Claims(api, "own"))))
+        reconciler = RemediationReconciler(hub := hub_of(objects))
+        claims = hub.claims
         for number in (0, 1):
             name = f"cp-{number}"
             objects.there["MetalIpiRemediation", name] = {
@@ -230,8 +234,7 @@ def test_a_machine_is_told_that_it_was_remediated_also_where_it_is_healthy_a_mom
     async def whole() -> None:
         objects = Told()
         work, _ = _control_plane(objects)
-        api = cast(Api, objects)
-        reconciler = RemediationReconciler(Hub(api=api, clusters=Clusters(api), claims=Claims(api, "own")))
+        reconciler = RemediationReconciler(hub_of(objects))
 
         async def gone(seconds: float) -> bool:
             item = {"metadata": {"name": "cp-0", "deletionTimestamp": _ago(seconds)}}

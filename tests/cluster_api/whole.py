@@ -3,6 +3,7 @@ its end. Prints what was seen, as JSON.
 
 python -m tests.cluster_api.whole FACTS STACKFILE WHAT     WHAT: how often the providers are killed meanwhile, or
                                                            `day-two`: what comes after
+                                                           `limited`: a roll, where one machine of the hub may be away
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,11 @@ def settings_of(facts: Path, stack: Path) -> tuple[dict[str, Any], dict[str, str
 
 
 @contextlib.contextmanager
-def _killed(hub: Hub, times: int) -> Generator[Any]:
+def _killed(hub: Hub, times: int, options: Sequence[str]) -> Generator[Any]:
     """The providers, which `times` kills hit, one in each of so many steps of the installation."""
     left = list(range(times))
     with contextlib.ExitStack() as stack:
-        process = stack.enter_context(hub.working("providers"))
+        process = stack.enter_context(hub.working("providers", options=options))
         seen: set[str] = set()
 
         def watch(steps: set[str]) -> None:
@@ -77,7 +78,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         hubs.hub(Path(folder), lease=60) as hub,
         hub.core_controllers(),
-        _killed(hub, 0 if do == "day-two" else int(do)) as watch,
+        _killed(hub, int(do) if do.isdecimal() else 0, ("--max-away", "1") if do == "limited" else ()) as watch,
     ):
         began = time.monotonic()
         made.create(hub, tree, secrets, workers=workers)
@@ -92,8 +93,8 @@ def main() -> None:
         hub.until(complete, "the cluster is there", _LONGEST)
         hub.until(lambda: all(_node(each) for each in hub.list(made.MACHINES)), "Machines know their Nodes", 120)
         seconds = time.monotonic() - began
-        if do == "day-two":
-            day_two.run(hub, name, facts.parent, len(tree["platform"]["servers"]))
+        if do in day_two.COURSES:
+            day_two.run(hub, name, facts.parent, len(tree["platform"]["servers"]), do)
         else:
             _scale(hub, name, workers)
         seen = {

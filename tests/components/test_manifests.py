@@ -98,6 +98,12 @@ def test_kinds_that_a_manifest_defines_are_known(tmp_path: Path) -> None:
     assert set(read({"site": _folder(tmp_path, a__yaml=DEFINITION, b__yaml=WIDGET)})) == {"a.yaml", "b.yaml"}
 
 
+def test_a_refused_object_hides_no_namespace_of_the_others(tmp_path: Path) -> None:
+    own = "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\n"
+    (problem,) = _problems(tmp_path, a=f"{NAMESPACE}---\n{own}---\n{CONFIG_MAP}")
+    assert "the installer makes Proxy cluster itself" in problem
+
+
 def test_kinds_that_the_user_knows_are_taken(tmp_path: Path) -> None:
     folder = _folder(tmp_path, a__yaml=WIDGET)
     assert set(read({"site": folder}, ["example.com/v1/Widget"])) == {"a.yaml"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed
 from metal_ipi.provider.installation import Installation, Pace
 from metal_ipi.provider.installation.remote import Opener
-from metal_ipi.provider.resource import Context, Values
+from metal_ipi.provider.resource import Context, Values, at_once
 from metal_ipi.provider.status import Status
 from tests.provider import ssh_servers as ssh
 from tests.provider.fake_cluster import FakeCluster
@@ -47,6 +47,7 @@ class Site:
     machines: list[FakeMachine] = field(default_factory=list[FakeMachine])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Outputs by machine, as the engine would keep them."""
+    may_leave: Callable[[str], Awaitable[str]] = at_once
 
     def __post_init__(self) -> None:
         self.opener: Opener = lambda platform, settings, status: self.driver
@@ -149,7 +150,7 @@ class Site:
 
     def context(self, name: str) -> Context:
         urn = f"urn:pulumi:test::metal-ipi::metal-ipi:index:Installation::{name}"
-        return Context(urn=urn, settings=self.settings, status=Status(self.told, urn))
+        return Context(urn=urn, settings=self.settings, status=Status(self.told, urn), may_leave=self.may_leave)
 
     async def up(self, machine: FakeMachine, **more: Any) -> Values:
         """Creates or updates, and keeps the state as the engine does."""

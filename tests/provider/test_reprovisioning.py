@@ -166,6 +166,26 @@ async def test_a_node_that_is_away_already_counts(site: Site) -> None:
     assert [entry for entry in site.log if entry.startswith("install")] == ["install worker-1", "install worker-2"]
 
 
+async def test_a_node_that_has_to_wait_for_other_clusters_stays_as_it_is(site: Site) -> None:
+    machines = [await site.machine(f"worker-{number}", installed=OLD) for number in range(2)]
+    asked = list[str]()
+
+    async def may_leave(hostname: str) -> str:
+        asked.append(hostname)
+        assert len(asked) > 4 or site.log == []
+        return "wait" if len(asked) < 4 else ""
+
+    site.may_leave = may_leave
+    await asyncio.gather(*(site.up(machine) for machine in machines))
+    assert len(asked) == 5 and set(asked) == {"worker-0", "worker-1"} and "wait" in site.told.messages
+    assert away_at_once(site.log) == 1 and [machine.installs for machine in machines] == [1, 1]
+    # One that is away already is not held up.
+    away = await site.machine("worker-2", installed=OLD)
+    await away.start("off")
+    await site.up(away)
+    assert len(asked) == 5 and away.installs == 1
+
+
 async def test_a_control_plane_machine_needs_consent(site: Site) -> None:
     machine, *_ = await site.control_plane()
     text = r"control plane machine control-plane-0 .*`metal-ipi:reprovision\.consent`"

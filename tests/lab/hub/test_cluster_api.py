@@ -47,11 +47,17 @@ def _install(lab: Lab, *options: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def configuration(lab: Lab, hub: HubLayout, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `lab cluster-api --providers` takes."""
+    folder = tmp_path_factory.mktemp("given")
+    clusterctl.gather(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def configuration(lab: Lab, hub: HubLayout, given: Path) -> Path:
     """clusterctl's configuration, where the core and our providers are installed."""
     assert "was installed in the hub\nclusterctl's configuration" in _install(lab)
-    given = tmp_path_factory.mktemp("given")
-    clusterctl.gather(given)
     assert "infrastructure-metal-ipi" in _install(lab, "--providers", str(given))
     return folder(lab.layout) / "clusterctl.yaml"
 
@@ -78,8 +84,9 @@ def _clusterctl(lab: Lab, configuration: Path, *arguments: str, **variables: str
     return done.stdout
 
 
-def test_the_core_is_installed_once(lab: Lab, configuration: Path) -> None:
-    assert "is installed in the hub\n" in _install(lab)
+def test_all_is_installed_once(lab: Lab, configuration: Path, given: Path) -> None:
+    # With the providers: what is not given is not in clusterctl's configuration any more.
+    assert "is installed in the hub\n" in _install(lab, "--providers", str(given))
 
 
 def test_a_webhook_of_the_core_refuses_what_is_wrong(lab: Lab, configuration: Path) -> None:
@@ -91,8 +98,11 @@ def test_a_webhook_of_the_core_refuses_what_is_wrong(lab: Lab, configuration: Pa
         ask(lab, "POST", f"{_CORE}/clusters", {**wrong, "spec": spec})
 
 
-def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuration: Path) -> None:
-    variables = clusterctl.variables(stackfile.read(ROOT / "stacks" / f"Pulumi.{_NAME}.yaml"))
+def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuration: Path, tmp_path: Path) -> None:
+    (tmp_path / "motd.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: motd}\n")
+    document = stackfile.read(ROOT / "stacks" / f"Pulumi.{_NAME}.yaml")
+    document["config"]["metal-ipi:install"]["manifests"] = [str(tmp_path)]
+    variables, (secret,) = clusterctl.variables(document), clusterctl.manifests(document)
     counts = ("--control-plane-machine-count=3", "--worker-machine-count=1", "--kubernetes-version=v4.21.0-lab")
     text = _clusterctl(
         lab, configuration, "generate", "cluster", _NAME, f"--infrastructure={clusterctl.NAME}", *counts, **variables
@@ -101,6 +111,9 @@ def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuratio
     assert {each["kind"] for each in made} == set(_PLACES)
     (facility,) = (each for each in made if each["kind"] == "MetalIpiCluster")
     assert facility["spec"]["settings"] == json.loads(variables["METAL_IPI_SETTINGS"])
+    (control_plane,) = (each for each in made if each["kind"] == "OpenShiftControlPlane")
+    assert control_plane["spec"]["manifestSecretRefs"] == [{"name": secret["metadata"]["name"]}]
+    ask(lab, "POST", "/api/v1/namespaces/default/secrets", secret)
     wrong = {**facility, "spec": {**facility["spec"], "settings": {**facility["spec"]["settings"], "apiPort": 1}}}
     with pytest.raises(AssertionError, match=r"denied the request: metal-ipi:apiPort"):
         ask(lab, "POST", _PLACES["MetalIpiCluster"], wrong)
