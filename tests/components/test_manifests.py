@@ -100,7 +100,7 @@ def test_kinds_that_a_manifest_defines_are_known(tmp_path: Path) -> None:
 
 def test_a_refused_object_hides_no_namespace_of_the_others(tmp_path: Path) -> None:
     own = "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\n"
-    (problem,) = _problems(tmp_path, a=f"{NAMESPACE}---\n{own}---\n{CONFIG_MAP}")
+    (problem,) = _problems(tmp_path, a__yaml=f"{NAMESPACE}---\n{own}---\n{CONFIG_MAP}")
     assert "the installer makes Proxy cluster itself" in problem
 
 
