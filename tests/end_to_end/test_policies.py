@@ -87,7 +87,7 @@ def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Projec
     before = cluster.devices()
     cluster.configure(controlPlane={"count": 1}, workers={"count": 0}, reprovision={"consent": ["control-plane-0"]})
     told = cluster.make("up", fails=True).text  # the program says so itself, before policies are asked
-    assert "lab-control-plane-1, lab-control-plane-2 would be lost" in told and "nothing was changed" in told
+    assert "lab-control-plane-1, lab-control-plane-2 would be deleted" in told and "nothing was changed" in told
     assert cluster.devices() == before
 
 

@@ -51,7 +51,7 @@ def test_nothing_outside_resolves_or_answers_and_what_is_tried_is_seen(lab: Lab)
     until(lambda: _seen(lab)["sent"], 5)
     assert _seen(lab)["outside"] == ["api.equinix.com"] and plan.MIRROR_NAME in _seen(lab)["site"]
     assert _seen(lab)["sent"] == [f"tcp 198.51.100.200:443 from {plan.GATEWAY}"]
-    with pytest.raises(LabError, match=r"no way out .*not the names of the world outside: take it down first"):
+    with pytest.raises(LabError, match=r"no way out .*not the names of the world outside: run `make down` first"):
         lab.up()
 
 
