@@ -79,8 +79,8 @@ def test_machines_that_do_not_fit_are_told_before_anything_is_written(site: Proj
     assert f"live checks: nothing is installed, because of {', '.join(names)}" in told
     assert "because the check of the control plane's live systems failed" in told, "no gate waits for its timeout"
     assert "error    clock: its clock is 60 s ahead of the other machines'" in told
-    assert f"DHCP or the DNS gives the name node to it, and to {names[2]} too" in told
-    assert f"packets of 1500 bytes, which its MTU allows, do not reach {names[2]} and back" in told
+    assert f"DHCP or the DNS gives the name node to it, and to {names[2]}" in told
+    assert f"packets of 1500 bytes, which its MTU allows, do not reach {names[2]} and return" in told
     assert "memory: it has 2.0 GiB of memory" in told and "(overridden: machines of the lab have 2 GiB)" in told
     disks = [path for path in (site.layout.state / "machines").glob("*/disks/*") if path.is_file()]
     assert len(disks) >= 6 and not [path.name for path in disks if _written(path)]
