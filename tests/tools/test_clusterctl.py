@@ -33,7 +33,7 @@ def test_folders_of_manifests_become_secrets_that_the_control_plane_names(tmp_pa
     assert list(secret["stringData"]) == ["motd.yaml"] and "namespace" not in secret["metadata"]
     assert secret["metadata"]["annotations"] == {"metal-ipi.cluster.x-k8s.io/manifests": "openshift"}
     (tmp_path / "motd.yaml").write_text("apiVersion: v1\nkind: Motd\nmetadata: {name: motd}\n")
-    with pytest.raises(StackError, match=r"motd\.yaml:1: Motd of v1 is no kind"):
+    with pytest.raises(StackError, match=r"motd\.yaml:1: Motd of v1 is not a kind"):
         clusterctl.variables(document)
 
 

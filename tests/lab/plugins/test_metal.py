@@ -202,7 +202,7 @@ async def test_a_device_that_does_not_become_active(
         monkeypatch.setattr("lab.plugins.equinix_metal.client.RETRIES", 2)
         metal.fault("status", method="GET", path="/devices", count=None)
     message = {
-        "late": r"lab-worker-0 \(.*\) is still provisioning after 0 s",
+        "late": r"lab-worker-0 \(.*\) is still provisioning after [0-9] s",
         "cancelled": "cancelled while waiting for device lab-worker-0",
         "gone": "disappeared|is deprovisioning",
         "unreachable": "after 3 attempts",

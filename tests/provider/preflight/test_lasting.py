@@ -26,22 +26,38 @@ def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ({}, {"lifetimeHours": 12}, rf"ordered {_NO_END}, and is now to be with platform\.lifetimeHours 12"),
-        ({"lifetimeHours": 12}, {}, rf"ordered with platform\.lifetimeHours 12, and is now to be {_NO_END}"),
+        ({}, {"lifetimeHours": 12}, rf"ordered {_NO_END}, but the settings now say with platform\.lifetimeHours 12"),
+        ({"lifetimeHours": 12}, {}, rf"ordered with platform\.lifetimeHours 12, but the settings now say {_NO_END}"),
         (
             {"lifetimeHours": 12},
             {"lifetimeHours": 24},
-            r"lifetimeHours 12, and is now to be .*lifetimeHours 24: .*no o",
+            r"lifetimeHours 12, but the settings now say .*lifetimeHours 24: the platform",
         ),
-        ({}, {"projectId": OTHER}, rf"\(platform\.projectId {PROJECT}\), and is now .*{OTHER}\): what is there would"),
-        ({}, OWN, rf"projectId {PROJECT}\), and is now to be in a project of its own \(platform\.projectName"),
-        (OWN, {}, rf"of its own \(platform\.projectName.*and is now .*that exists \(platform\.projectId {PROJECT}"),
-        (OWN, {**OWN, "organizationId": OTHER}, rf"Id {ORGANIZATION}\), and is now .*platform\.organizationId {OTHER}"),
-        ({}, {"projectId": None, "orders": None}, r"ordered in a project .*and is now to be on another platform"),
+        (
+            {},
+            {"projectId": OTHER},
+            rf"\(platform\.projectId {PROJECT}\), but the settings now say .*{OTHER}\): existing resources would",
+        ),
+        ({}, OWN, rf"projectId {PROJECT}\), but the settings now say in a project of its own \(platform\.projectName"),
+        (
+            OWN,
+            {},
+            rf"of its own \(platform\.projectName.*but the .*that exists \(platform\.projectId {PROJECT}",
+        ),
+        (
+            OWN,
+            {**OWN, "organizationId": OTHER},
+            rf"Id {ORGANIZATION}\), but the settings now say .*platform\.organizationId {OTHER}",
+        ),
+        (
+            {},
+            {"projectId": None, "orders": None},
+            r"ordered in a project .*but the settings now say on another platform",
+        ),
     ],
 )
 def test_what_was_ordered_stays(before: dict[str, Any], after: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidInputs, match=rf"(?s){told}.*\nPut back what was ordered.*`make down` first"):
+    with pytest.raises(InvalidInputs, match=rf"(?s){told}.*\nRestore the former setting.*`make down` first"):
         _changes(before, after)
 
 
