@@ -27,6 +27,7 @@ from metal_ipi.cluster_api.api import (
     Api,
     Object,
     labels_of,
+    micro_time,
     owner_of,
     status_of,
 )
@@ -38,18 +39,20 @@ from metal_ipi.cluster_api.store import CLUSTER_LABEL, NAME_LABEL
 
 TOO_MANY = "TooManyAway"
 LABEL = "metal-ipi.cluster.x-k8s.io/away"
-"""Of the Leases."""
+"""The label of the Leases of machines that are away."""
 _PREFIX = "metal-ipi.cluster.x-k8s.io/away-"
 _OWNERS = {
     "cluster.x-k8s.io/deployment-name": MACHINE_DEPLOYMENT,
     "cluster.x-k8s.io/set-name": MACHINE_SET,
     NAME_LABEL: OPENSHIFT_CONTROL_PLANE.resource,
 }
-"""Labels of Machines that name who replaces them; the first that a Machine has."""
+"""Labels of Machines that name the object which replaces them; the first one that a Machine has counts."""
 _FRESH = 2.0
-"""Seconds for which what was read of the hub is used again: many machines may wait and ask."""
+"""Seconds for which the last reading of the hub is used again, because many machines may wait and ask."""
 _LEAST = 60.0
-"""Seconds that each lasts at least. A node says Ready for 40 s after its server lost its power."""
+"""The shortest absence, in seconds. A node is Ready for 40 s after its server lost its power (openshift/api,
+config/v1/types_node.go, DefaultNodeMonitorGracePeriod); with the worker latency profiles
+MediumUpdateAverageReaction and LowUpdateSlowReaction it is Ready for longer than this."""
 _logger = logging.getLogger(__name__)
 
 
@@ -68,9 +71,9 @@ class Absence:
     """`namespace/name` of its Cluster."""
     server: str
     group: str
-    """The label that all machines have of which it is replaced, `key=value`; empty where nobody replaces it."""
+    """The label of all machines that the same object replaces, `key=value`; empty if nothing replaces the machine."""
     of: int
-    """How many machines the group had when it was whole."""
+    """The number of machines in the group when none was away."""
     why: str
     since: str
 
@@ -94,21 +97,21 @@ class Absence:
 
     @staticmethod
     def of_lease(lease: Object) -> Absence:
-        """What a Lease says. Raises KeyError, ValueError for one that was not made here."""
+        """Read a Lease. Raises KeyError or ValueError for a Lease that this module did not make."""
         said: Mapping[str, str] = lease["metadata"].get("annotations") or {}
         told = {key: said[f"{_PREFIX}{key}"] for key in ("cluster", "server", "group", "why")}
         return Absence(**told, of=int(said[f"{_PREFIX}of"]), since=str(lease["spec"]["acquireTime"]))
 
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Seconds since it began."""
         return (datetime.now(UTC) - datetime.fromisoformat(self.since)).total_seconds()
 
 
 class Absences:
-    """The machines that are away. Only the process that leads may have one that takes."""
+    """The machines that are away. Only the leading process may call `take`."""
 
     def __init__(self, api: Api, namespace: str, limit: int, *, least: float = _LEAST) -> None:
-        """`namespace` is the providers' own; `limit` 0: there is no limit, and nothing is written."""
+        """`namespace` is the providers' own; with `limit` 0 there is no limit, and nothing is written."""
         self._api, self._namespace, self.limit, self._least = api, namespace, limit, least
         self._deciding = asyncio.Lock()
         self._there: dict[str, Absence] = {}
@@ -118,7 +121,7 @@ class Absences:
 
     @property
     def count(self) -> int:
-        """How many are away, by what was read last."""
+        """The number of machines that were away at the last reading."""
         return len(self._there)
 
     def waits(self, work: Work, server: str) -> bool:
@@ -126,9 +129,10 @@ class Absences:
         return _holder(work, server) in self._waiting
 
     async def take(self, work: Work, machine: Object, server: str, why: str) -> None:
-        """Have a Machine's server be away. Raises TooManyAway where it has to wait, and ApiError."""
-        formed = (await work.engine.state()).named(FORMED) is not None
-        if not self.limit or not formed or leaving(work.cluster) or not joined_once(machine):
+        """Record that a Machine's server is away. Raises TooManyAway if it has to wait, and ApiError."""
+        if not self.limit or leaving(work.cluster) or not joined_once(machine):
+            return
+        if (await work.engine.state()).named(FORMED) is None:
             return
         holder = _holder(work, server)
         async with self._deciding:
@@ -143,8 +147,8 @@ class Absences:
             self._waiting.pop(holder, None)
 
     async def in_place(self, work: Work, hostname: str) -> str:
-        """The same for a node that is to be installed again as it stands; answers why it has to wait. Raises
-        ApiError."""
+        """The same for a node that is installed again on its server; returns why it has to wait, or an empty text.
+        Raises ApiError."""
         server = next((node.name for node in work.nodes.all if node.hostname == hostname), "")
         items = await self._api.list(METAL_IPI_MACHINE.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
         names = [owner_of(each, MACHINE.kind) for each in items if each["spec"].get("server") == server]
@@ -157,7 +161,7 @@ class Absences:
         return ""
 
     async def settle(self, work: Work) -> None:
-        """End the Leases of a cluster's machines that are back. Raises ApiError."""
+        """Delete the Leases of a cluster's machines that are back. Raises ApiError."""
         cluster = f"{work.namespace}/{work.name}"
         if self.limit and (self._unread or any(each.cluster == cluster for each in self._there.values())):
             async with self._deciding:
@@ -169,8 +173,7 @@ class Absences:
         machines = await self._api.list(MACHINE, work.namespace, f"{CLUSTER_LABEL}={work.name}")
         whole = [each.of for each in there.values() if (each.cluster, each.group) == (cluster, group)]
         number = max([len(_joined(machines, group)), *whole])
-        since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return Absence(cluster=cluster, server=server, group=group, of=number, why=why, since=since)
+        return Absence(cluster=cluster, server=server, group=group, of=number, why=why, since=micro_time())
 
     def _told(self, holder: str, there: Mapping[str, Absence]) -> str:
         whom = ", ".join(f"{each.holder} ({each.why}, since {each.since[:19]}Z)" for each in there.values())
@@ -184,7 +187,7 @@ class Absences:
         return message
 
     async def _those_away(self) -> dict[str, Absence]:
-        """Those that are away now, by holder; ends the Leases of the others."""
+        """The machines that are away now, by holder; deletes the Leases of the others."""
         if not self._unread and time.monotonic() - self._read < _FRESH:
             return self._there
         found: dict[str, Absence] = {}
@@ -204,7 +207,7 @@ class Absences:
         return found
 
     async def _over(self, cluster: str, absences: Sequence[Absence]) -> list[Absence]:
-        """Which of a cluster's absences are over."""
+        """Those of a cluster's absences that are over."""
         namespace, _, name = cluster.partition("/")
         found = await self._api.get(CLUSTER, namespace, name)
         if found is None or leaving(found):
@@ -221,7 +224,7 @@ class Absences:
             here = [each for each in of_group if each.server in servers]
             back = [each for each in here if _is_back(*servers[each.server])]
             gone = [each for each in of_group if each.server not in servers]
-            # One that is being deleted is none of the missing: it may wait for those that are gone.
+            # A Machine that is being deleted is not missing: it may itself wait for those that are gone.
             joined = _joined(machines.values(), group)
             missing = await self._wanted(namespace, group, max(each.of for each in of_group)) - len(joined)
             missing -= sum(_name(servers[each.server][1]) not in joined for each in here if each not in back)
@@ -229,14 +232,14 @@ class Absences:
         return [each for each in over if each.seconds() >= self._least]
 
     async def _wanted(self, namespace: str, group: str, whole: int) -> int:
-        """How many machines of a group are wanted, and no more than it had."""
+        """The number of machines that a group should have now, but at most as many as it had."""
         key, _, name = group.partition("=")
         owner = await self._api.get(_OWNERS[key], namespace, name) if key in _OWNERS else None
         return min(int(((owner or {}).get("spec") or {}).get("replicas") or 0), whole)
 
 
 def joined_once(machine: Object) -> bool:
-    """Whether a Machine has had a node: it was in service."""
+    """Whether a Machine has had a node, so that it was in service."""
     return bool(((machine.get("status") or {}).get("nodeRef") or {}).get("name"))
 
 
@@ -245,7 +248,7 @@ def _holder(work: Work, server: str) -> str:
 
 
 def _joined(machines: Iterable[Object], group: str) -> set[str]:
-    """The names of those of a group that have joined. One that was lost is among them: it was not taken away."""
+    """The names of a group's Machines that have joined, also of those that failed later."""
     key, _, value = group.partition("=")
     return {
         str(each["metadata"]["name"])
@@ -259,7 +262,7 @@ def _name(machine: Object | None) -> str:
 
 
 def _is_back(item: Object, machine: Object | None) -> bool:
-    """Whether a MetalIpiMachine, and the Machine that has it, are well and stay."""
+    """Whether a MetalIpiMachine and its Machine are healthy and not being deleted."""
     if machine is None or leaving(item) or leaving(machine) or not joined_once(machine):
         return False
     well = status_of(item, READY, ("status", "reason")) == ("True", JOINED)

@@ -8,10 +8,9 @@ import logging
 import os
 import socket
 import time
-from datetime import UTC, datetime
 from typing import Any
 
-from metal_ipi.cluster_api.api import LEASE, Api, ApiError
+from metal_ipi.cluster_api.api import LEASE, Api, ApiError, micro_time
 
 NAME = "metal-ipi-cluster-api"
 _logger = logging.getLogger(__name__)
@@ -68,5 +67,5 @@ class Leader:
             return False
 
     def _spec(self) -> dict[str, Any]:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return {"holderIdentity": self.identity, "leaseDurationSeconds": round(self._seconds), "renewTime": now}
+        seconds = round(self._seconds)
+        return {"holderIdentity": self.identity, "leaseDurationSeconds": seconds, "renewTime": micro_time()}

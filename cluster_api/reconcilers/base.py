@@ -159,11 +159,15 @@ class Reconciler(ABC):
 
     async def _machine(self, item: Object, work: Work) -> Object:
         """The Machine that owns the object. Raises NotUsable while there is none."""
-        owner = owner_of(item, MACHINE.kind)
-        machine = await self._hub.api.get(MACHINE, work.namespace, owner) if owner else None
+        machine = await self._owner(item, work)
         if machine is None:
             raise NotUsable("WaitingForMachine", "no Machine owns this object yet")
         return machine
+
+    async def _owner(self, item: Object, work: Work) -> Object | None:
+        """The Machine that owns the object; None if there is none."""
+        name = owner_of(item, MACHINE.kind)
+        return await self._hub.api.get(MACHINE, work.namespace, name) if name else None
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         """Selects, by name, the resources that belong to an object."""

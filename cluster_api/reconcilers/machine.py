@@ -8,7 +8,7 @@ from typing import Any
 
 from metal_ipi.cluster_api import domains
 from metal_ipi.cluster_api.absences import TOO_MANY, joined_once
-from metal_ipi.cluster_api.api import MACHINE, Object, labels_of, owner_of
+from metal_ipi.cluster_api.api import MACHINE, Object, labels_of
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of, leaving, made
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
@@ -20,8 +20,8 @@ from metal_ipi.components.machines.node import Node
 from metal_ipi.stacks.platforms.listed.settings import Server
 
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/metal-ipi"
-"""Annotation of Machines: the core does not begin to drain while it is there (the proposal «machine deletion phase
-hooks» of Cluster API)."""
+"""Annotation of Machines: Cluster API does not drain a node while its Machine has it (api/core/v1beta2,
+PreDrainDeleteHookAnnotationPrefix)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,15 +100,15 @@ class MachineReconciler(Reconciler):
         return await self._seen(item, machine, work, plan, node, told=told)
 
     async def _before_drain(self, item: Object, machine: Object, work: Work) -> None:
-        """Have Cluster API wait before it drains the node of a Machine that is deleted, where the hub has a limit; and
-        let it go on when the machine may be away. Raises NotUsable, TooManyAway among it, while it has to wait."""
+        """If the hub has a limit, Cluster API waits before it drains the node of a deleted Machine, until the machine
+        may be away. Raises NotUsable while it has to wait; TooManyAway is one of its kinds."""
         hooked, server = HOOK in (machine["metadata"].get("annotations") or {}), item["spec"].get("server")
         wanted = bool(self._hub.absences.limit) and joined_once(machine)
         if leaving(machine):
             if hooked and wanted and server in work.servers and not leaving(work.cluster):
                 async with work.engine.deciding:
                     node = work.node(server)
-                    if node.role == "control-plane":  # it would hold its place for nothing
+                    if node.role == "control-plane":  # one that etcd cannot spare takes no place
                         await quorum.keep(self._hub.api, work, node)
                     await self._hub.absences.take(work, machine, server, "deleted")
             wanted = False
@@ -205,8 +205,7 @@ class MachineReconciler(Reconciler):
             if stays and not await _has_begun_to_go(work, node):
                 if member:
                     await quorum.keep(self._hub.api, work, node)
-                owner = owner_of(item, MACHINE.kind)
-                if owner and (machine := await self._hub.api.get(MACHINE, work.namespace, owner)):
+                if self._hub.absences.limit and (machine := await self._owner(item, work)):
                     await self._hub.absences.take(work, machine, server, "deleted")
             await work.engine.stop(lambda name: is_of(node, name))
             if member and not departure.has_left(state := await work.engine.state(), node):

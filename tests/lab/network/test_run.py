@@ -53,7 +53,7 @@ def test_it_costs_little(running: Lab) -> None:
         assert running.run("true").returncode == 0
         return time.monotonic() - started
 
-    assert min(seconds() for _ in range(10)) < 0.5  # 0.09 s on an idle machine; one of ten finds free processors
+    assert min(seconds() for _ in range(3)) < 0.5  # 0.09 s on an idle machine
 
 
 def test_signals_reach_the_command_once(running: Lab) -> None:
