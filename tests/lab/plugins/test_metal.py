@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import re
 import time
 import typing
 from collections.abc import Mapping, Sequence
@@ -187,7 +188,7 @@ async def test_a_device_that_does_not_become_active(
 ) -> None:
     """Only one that disappears is nobody's; any other is kept, and waited for by the next update."""
     metal.fault("never_boots", count=None)
-    device = await driver()
+    device, started = await driver(), time.monotonic()
     task = asyncio.ensure_future(device.create(DEVICE, timeout=0.3 if how == "late" else 60))
     if how == "late":
         await asyncio.wait([task])
@@ -202,13 +203,16 @@ async def test_a_device_that_does_not_become_active(
         monkeypatch.setattr("lab.plugins.equinix_metal.client.RETRIES", 2)
         metal.fault("status", method="GET", path="/devices", count=None)
     message = {
-        "late": r"lab-worker-0 \(.*\) is still provisioning after [0-9] s",
+        "late": r"lab-worker-0 \(.*\) is still provisioning after (\d+) s",
         "cancelled": "cancelled while waiting for device lab-worker-0",
         "gone": "disappeared|is deprovisioning",
         "unreachable": "after 3 attempts",
     }[how]
     with pytest.raises(PluginError, match=message) as failure:
         await task
+    if how == "late":
+        told = re.search(message, str(failure.value))
+        assert told is not None and int(told[1]) <= round(time.monotonic() - started)
     if how == "gone":
         return
     assert isinstance(failure.value, InitFailed)
