@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kopf
@@ -29,6 +30,9 @@ from metal_ipi.cluster_api.operator import Operator
 from metal_ipi.cluster_api.reconcilers.base import Hub
 
 _LOST = 3
+_THREADS = 64
+"""For what waits in threads for all clusters: name servers, S3, Ironic, Route 53. Python's own limit is 4 more than the
+processors."""
 _GRACE = 2.0
 """Seconds for running steps to save their progress; after that another process may get the Lease."""
 
@@ -66,6 +70,7 @@ def _arguments() -> argparse.Namespace:
 
 
 async def _run(arguments: argparse.Namespace) -> int:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS))
     api = Api(arguments.kubeconfig)
     if arguments.kubeconfig:  # where kopf looks
         os.environ["KUBECONFIG"] = arguments.kubeconfig
@@ -79,7 +84,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     stopping = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopping.set)
-    leader = Leader(api, arguments.namespace, seconds=arguments.lease_seconds)
+    leader = Leader(Api(arguments.kubeconfig), arguments.namespace, seconds=arguments.lease_seconds)
     ended = asyncio.ensure_future(stopping.wait())
     acquired = asyncio.ensure_future(leader.acquire())
     await asyncio.wait({ended, acquired, webhook}, return_when=asyncio.FIRST_COMPLETED)

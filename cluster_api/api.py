@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, cast
 
 import yaml
@@ -20,8 +22,8 @@ Object = dict[str, Any]
 MANAGER = "metal-ipi-cluster-api"
 """The field manager of what is written here."""
 _TYPES = {"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
-
-
+_CALLS = 32
+"""How many calls may be under way at once."""
 _REQUESTS = Counter("metal_ipi_api_requests", "Requests to the management cluster, without watches", ["method"])
 
 
@@ -73,10 +75,11 @@ MACHINE_DEPLOYMENT = Resource(
 
 
 class Api:
-    """Calls raise ApiError."""
+    """Calls raise ApiError. Each has threads of its own: a call never waits for other work of this process."""
 
     def __init__(self, kubeconfig: str | None = None) -> None:
         """`kubeconfig` is a path; None: the account of the pod that this runs in. Raises ApiError for a wrong file."""
+        self._threads = ThreadPoolExecutor(_CALLS, thread_name_prefix="kubernetes")
         configuration = client.Configuration()
         if kubeconfig is None:
             config.load_incluster_config(configuration)
@@ -166,7 +169,7 @@ class Api:
         call = cast(Any, self._client.call_api)
         _REQUESTS.labels(method).inc()
         try:
-            answer = await asyncio.to_thread(
+            asked = partial(
                 call,
                 path,
                 method,
@@ -178,6 +181,7 @@ class Api:
                 _return_http_data_only=True,
                 _request_timeout=30,
             )
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
         except ApiException as error:
             raise ApiError(f"{method} {path}: {error.status} {_error_text(error)}", int(error.status or 0)) from None
         except Exception as error:  # urllib3's, which the client does not wrap
