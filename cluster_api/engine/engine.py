@@ -11,7 +11,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, types
@@ -62,6 +64,10 @@ class Declaration:
     """Declares the cluster, and returns its outputs."""
 
 
+_PLANNING = ThreadPoolExecutor(1, thread_name_prefix="plan")
+"""The plans of all clusters are made one after the other (`plan`); those that wait for their turn occupy no thread."""
+
+
 class Engine:
     """One cluster; the module describes it."""
 
@@ -106,7 +112,8 @@ class Engine:
             while self._planned is None or self._planned[0] != declaration.fingerprint:
                 self._renew()
                 state = await self.state()
-                found = await asyncio.to_thread(plan, declaration.program, state, self._types, declaration.stack)
+                made = partial(plan, declaration.program, state, self._types, declaration.stack)
+                found = await asyncio.get_running_loop().run_in_executor(_PLANNING, made)
                 self.learn(found.secrets)
                 if state is self._state:  # else something was finished meanwhile
                     self._planned = (declaration.fingerprint, found)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,8 +28,6 @@ PROJECT = "metal-ipi"
 _STACK = "pulumi:pulumi:Stack"
 _logger = logging.getLogger(__name__)
 _logger.addFilter(lambda record: record.levelno < logging.ERROR)  # what goes wrong is raised
-_turn = threading.Lock()
-"""The SDK has state of a program that is global to the process, so only one program runs at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +117,9 @@ def _urn(stack: str, parent: str, kind: str, name: str) -> str:
 def run(program: Callable[[], Any], answers: Answers, *, stack: str) -> tuple[list[Registered], dict[str, Any]]:
     """Run a program as a preview of a stack. Returns its declared resources, in an order in which they can be created,
     and the mapping that the program returns, with None for unknown values. Raises what the program raises. Blocks for a
-    second.
+    second. The SDK has state of a program that is global to the process, so only one may run at a time.
     """
-    with _turn:
-        return contextvars.Context().run(_run, program, answers, stack)
+    return contextvars.Context().run(_run, program, answers, stack)
 
 
 def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list[Registered], dict[str, Any]]:

@@ -94,7 +94,8 @@ def types() -> dict[str, ResourceType]:
 def plan(program: Callable[[], Mapping[str, Any]], state: State, known: Mapping[str, ResourceType], stack: str) -> Plan:
     """Compare the declared resources of a program with the state.
 
-    Raises what the program raises, ProviderError for invalid inputs, and Unsupported. Blocks for a second.
+    Raises what the program raises, ProviderError for invalid inputs, and Unsupported. Blocks for a second. Only one
+    may be made at a time (`monitor.run`).
     """
     preview = _Preview(state, known)
     registered, outputs = monitor.run(program, preview, stack=stack)
