@@ -63,11 +63,15 @@ def test_wrong_settings_are_refused_with_all_that_is_wrong_with_them(hub: Hub) -
     ids=["rehearsal", "name", "domain", "version"],
 )
 def test_a_wrong_change_is_refused_and_nothing_is_changed(hub: Hub, change: dict[str, Any], told: str) -> None:
+    def ordered() -> dict[str, Any]:
+        spec = (hub.get(made.FACILITIES, "right") or {})["spec"]
+        return {key: value for key, value in spec.items() if key != "controlPlaneEndpoint"}  # the providers set it
+
     _right(hub)
-    before = hub.get(made.FACILITIES, "right")
+    before = ordered()
     with pytest.raises(LabError, match=told):
         hub.patch(made.FACILITIES, "right", {"spec": change})
-    assert before is not None and (hub.get(made.FACILITIES, "right") or {})["spec"] == before["spec"]
+    assert ordered() == before
 
 
 @pytest.mark.usefixtures("certificates")
