@@ -45,7 +45,7 @@ _STARTS = {
         "provider.preflight",
     ),
     "lab": (),
-    "policy": (),
+    "policy": ("tools.policy_pack",),  # its executable asks the plug-in host, where there is one
     "provider": ("metal_ipi.plugin",),  # its executable is the plug-in of all resources and components
 }
 # Modules that import each other, in a circle that is still to be undone. There is none.

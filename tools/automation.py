@@ -27,7 +27,7 @@ from semver import VersionInfo
 
 from tools.engine import Engine
 from tools.errors import StackError
-from tools.files import write_private
+from tools.files import make_private, write_private
 from tools.layout import Layout
 from tools.state import Deployment
 
@@ -71,6 +71,8 @@ class EngineCommand(PulumiCommand):
     ) -> CommandResult:
         """Runs one command; raises CommandError if it fails. Stops reading the output when the engine itself has ended,
         because plug-ins that survive a killed engine may keep the pipes open."""
+        if args[:2] == ["stack", "select"]:  # 0.3 s; all commands name their stack
+            return CommandResult(stdout="", stderr="", code=0)
         process = subprocess.Popen(
             [self.command, "--non-interactive", *args],
             cwd=cwd,
@@ -113,6 +115,19 @@ class EngineCommand(PulumiCommand):
     def text(self, args: list[str], cwd: Path, stdin: str | None = None) -> str:
         """Runs one command and returns its standard output."""
         return self.run(args, str(cwd), {}, stdin=stdin).stdout
+
+
+def write_empty_state(layout: Layout) -> None:
+    """Writes the state of a stack without resources, unless there is one. For rehearsals: `pulumi stack init` takes 0.7
+    s."""
+    name = project_name(layout)
+    file = layout.state_file(name)
+    if not file.exists():
+        make_private(file.parent)
+        latest = {"manifest": {"time": "1970-01-01T00:00:00Z"}}
+        state = {"version": 3, "checkpoint": {"stack": f"organization/{name}/{layout.stack}", "latest": latest}}
+        write_private(file, json.dumps(state))
+        write_private(layout.backend / ".pulumi" / "meta.yaml", "version: 1\n")
 
 
 def open_stack(layout: Layout, command: EngineCommand, program: Program) -> automation.Stack:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 """The project's root, where Pulumi.yaml is."""
-_STATES = ".pulumi/stacks/*"
+_FOLDER = Path(".pulumi", "stacks")
+_STATES = f"{_FOLDER}/*"
 """Folder of a project's states in a backend."""
 
 
@@ -126,6 +127,10 @@ class Layout:
     def checkpoint(self) -> Path | None:
         """The engine's state file; None if there is none."""
         return next(iter(self.backend.glob(f"{_STATES}/{self.stack}.json")), None)
+
+    def state_file(self, project: str) -> Path:
+        """Where the engine writes the state of a project's stack."""
+        return self.backend / _FOLDER / project / f"{self.stack}.json"
 
     @property
     def exists(self) -> bool:

@@ -68,10 +68,13 @@ def _host(listener: socket.socket, leash: int, modules: Sequence[str]) -> NoRetu
     os.dup2(null, 0)  # standard input may be the pipe between the two processes of a run
     children: set[int] = set()
     try:
-        for module in modules:
-            importlib.import_module(module)
+        left = list(modules)
         while True:
-            ready, _, _ = select.select([listener, leash], [], [], 1.0)
+            # Who asks early does not wait for what others need.
+            ready, _, _ = select.select([listener, leash], [], [], 0 if left else 1.0)
+            if not ready and left:
+                importlib.import_module(left.pop(0))
+                continue
             _reap(children)
             if leash in ready:
                 break
@@ -135,7 +138,8 @@ def _end_with(connection: socket.socket) -> None:
     """Interrupts this process when the process that the engine started has ended."""
     with contextlib.suppress(OSError):
         connection.recv(1)
-    os.kill(os.getpid(), signal.SIGINT)
+    # A signal to the process may reach another thread, and the main thread may sleep on.
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:

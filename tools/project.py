@@ -53,9 +53,9 @@ def stand_ins(root: Path) -> dict[str, Path]:
 
 
 def python_plugins(root: Path, *, with_stand_ins: bool) -> list[str]:
-    """The modules of the Python plug-ins that an engine may start, for the plug-in host."""
+    """The modules of the Python plug-ins that an engine may start, in that order, for the plug-in host."""
     lab = [f"lab.plugins.{name.replace('-', '_')}.main" for name in stand_ins(root)] if with_stand_ins else []
-    return ["metal_ipi.plugin", *lab]
+    return ["tools.policy_pack", "metal_ipi.plugin", *lab]
 
 
 def _official(name: str) -> bool:

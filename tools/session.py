@@ -17,7 +17,17 @@ from pulumi import automation
 from pulumi.automation.errors import CommandError
 
 from tools import preflight, recover, replacement, stackfile, sweep
-from tools.automation import EngineCommand, Program, export, import_, last_words, locks, mend_backend, open_stack
+from tools.automation import (
+    EngineCommand,
+    Program,
+    export,
+    import_,
+    last_words,
+    locks,
+    mend_backend,
+    open_stack,
+    write_empty_state,
+)
 from tools.containment import RunLock
 from tools.engine import Engine
 from tools.errors import RecoveryFailed, RunFailed, StackError
@@ -27,6 +37,7 @@ from tools.layout import Layout
 from tools.metal import MetalApi
 from tools.operations import Operations
 from tools.outputs import outputs
+from tools.policies import NO_STATE
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
 from tools.state import Deployment
@@ -147,7 +158,7 @@ class Session:
     def open_rehearsal(self) -> automation.Stack:
         """Opens the stack for a preview without credentials or network."""
         config = stackfile.for_rehearsal(self._document)
-        return self._open(config, own_passphrase=True, lab=True)
+        return self._open(config, own_passphrase=True, lab=True, rehearsal=True)
 
     def prepare(self) -> automation.Stack:
         """Writes the files that the engine reads, and opens the stack."""
@@ -182,9 +193,14 @@ class Session:
         hub_outputs = json.loads(outputs(hub, self._engine, secrets=True))
         return stackfile.for_lab(document, facts, hub_outputs)
 
-    def _open(self, config: stackfile.Config, *, own_passphrase: bool, lab: bool) -> automation.Stack:
+    def _open(
+        self, config: stackfile.Config, *, own_passphrase: bool, lab: bool, rehearsal: bool = False
+    ) -> automation.Stack:
         write_project(self._layout, with_stand_ins=lab)
         env = environment(self._layout, self._engine, own_passphrase=own_passphrase, acquire_plugins=not lab)
+        if rehearsal:
+            env[NO_STATE] = "1"
+            write_empty_state(self._layout)
         self.command = EngineCommand(self._engine, env)
         mend_backend(self._layout)
         if not self._layout.config.exists():

@@ -19,7 +19,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from metal_ipi.components.cluster.api import api_provider
+from metal_ipi.components.cluster.api import CoreObject, api_provider
 from metal_ipi.provider.types import ClusterCredentials, Gate, GateArgs, ObjectReady, OperatorInstalled, Secret
 
 Manifest = dict[str, Any]
@@ -113,10 +113,11 @@ class Operators(pulumi.ComponentResource):
 
     def _group(self, args: OperatorArgs, *, privileged: bool) -> pulumi.Resource:
         """The namespace and its OperatorGroup, which says which namespaces the operators watch."""
-        namespace = kubernetes.core.v1.Namespace(
+        namespace = CoreObject(
+            "Namespace",
             f"{self._name}-{args.namespace}-namespace",
+            self._after(*self._args.after),
             metadata={"name": args.namespace, "labels": namespace_labels(args.namespace, privileged=privileged)},
-            opts=self._after(*self._args.after),
         )
         group = operator_group(args.namespace, everywhere=args.everywhere)
         return self._custom(f"{args.namespace}-operator-group", group, namespace)
@@ -133,11 +134,12 @@ class Operators(pulumi.ComponentResource):
         )
         last: pulumi.Resource = self._gate(args.package, spec, wanted, subscribed)
         secrets = [
-            kubernetes.core.v1.Secret(
+            CoreObject(
+                "Secret",
                 f"{self._name}-{args.package}-{each.name}",
+                self._after(group),
                 metadata={"name": each.name, "namespace": args.namespace},
-                string_data=pulumi.Output.secret(each.data),
-                opts=self._after(group),
+                stringData=pulumi.Output.secret(each.data),
             )
             for each in args.secrets
         ]

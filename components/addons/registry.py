@@ -21,7 +21,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from metal_ipi.components.cluster.api import api_provider
+from metal_ipi.components.cluster.api import CoreObject, api_provider
 from metal_ipi.provider.types import ClusterCredentials, Gate, GateArgs, ObjectReady, Secret
 
 _CLAIM = "image-registry-storage"
@@ -92,17 +92,22 @@ class ImageRegistry(pulumi.ComponentResource):
         if args.claim is not None:
             wanted = claim(args.claim)
             needed.append(
-                kubernetes.core.v1.PersistentVolumeClaim(
-                    f"{name}-claim", metadata=wanted["metadata"], spec=wanted["spec"], opts=child
+                CoreObject(
+                    "PersistentVolumeClaim",
+                    f"{name}-claim",
+                    child,
+                    metadata=wanted["metadata"],
+                    spec=wanted["spec"],
                 )
             )
         if args.keys is not None:
             needed.append(
-                kubernetes.core.v1.Secret(
+                CoreObject(
+                    "Secret",
                     f"{name}-keys",
+                    child,
                     metadata={"name": _KEYS, "namespace": NAMESPACE, "annotations": _TAKEN_OVER},
-                    string_data=pulumi.Output.secret(args.keys),
-                    opts=child,
+                    stringData=pulumi.Output.secret(args.keys),
                 )
             )
         spec = configuration(args)

@@ -18,7 +18,7 @@ from typing import cast
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from metal_ipi.components.cluster.api import api_provider
+from metal_ipi.components.cluster.api import CoreObject, api_provider
 from metal_ipi.components.endpoints import manifests
 from metal_ipi.components.endpoints.manifests import Manifest, ManifestError, Operator
 from metal_ipi.components.machines.contract import BgpNeighbour
@@ -118,9 +118,7 @@ class MetalLb(pulumi.ComponentResource):
         """Declare the namespace and the operator, and put the last resource into `_ready`, on which later objects
         depend."""
         manifest = manifests.namespace()
-        namespace = kubernetes.core.v1.Namespace(
-            f"{name}-namespace", metadata=manifest["metadata"], opts=self._after(())
-        )
+        namespace = CoreObject("Namespace", f"{name}-namespace", self._after(()), metadata=manifest["metadata"])
         self._ready = [namespace]
         for role, each in zip(("operator-group", "subscription", "metallb"), manifests.operator(operator), strict=True):
             self._ready = [self._custom(f"{name}-{role}", each)]
@@ -133,14 +131,15 @@ class MetalLb(pulumi.ComponentResource):
         """
         password = pulumi.Output.secret(next(iter(args.nodes.values())).neighbours).apply(_password)
         manifest = manifests.password_secret("")
-        secret = kubernetes.core.v1.Secret(
+        secret = CoreObject(
+            "Secret",
             f"{name}-bgp-password",
+            self._after(()),
             metadata=manifest["metadata"],
             type=manifest["type"],
-            string_data=password.apply(
+            stringData=password.apply(
                 lambda word: cast("dict[str, str]", manifests.password_secret(word or "")["stringData"])
             ),
-            opts=self._after(()),
         )
         peers = [
             self._custom(f"{name}-{peer['metadata']['name']}", peer, after=[secret])

@@ -8,8 +8,6 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import asyncssh
-import httpx
 import yaml
 
 from metal_ipi.components.install.assets import AssetsError, Credentials, credentials, parse
@@ -70,6 +68,8 @@ def _of_api(assets: str) -> Answer:
         url = str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"]).rstrip("/")
     except (AssetsError, ssl.SSLError, ValueError, KeyError, TypeError):
         return Answer(formed=None, text="the assets contain no kubeconfig for the cluster's API")
+    import httpx  # slow to import, and previews ask nobody
+
     try:
         # Connect directly, as gates do: a proxy of the environment is for hosts outside.
         with httpx.Client(verify=context, timeout=_TIMEOUT, trust_env=False) as client:
@@ -86,6 +86,8 @@ def _of_api(assets: str) -> Answer:
 
 
 async def _of_machine(login: Login) -> Answer:
+    import asyncssh
+
     try:
         async with asyncssh.connect(
             login.address,

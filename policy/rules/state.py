@@ -12,6 +12,8 @@ from typing import Any
 from .base import Resource, mapping
 
 _LONGEST = 60
+_NO_STATE = "METAL_IPI_NO_STATE"
+"""An environment variable: in a rehearsal no resource exists. A copy of `NO_STATE` of the tools."""
 
 
 class NoState(RuntimeError):
@@ -20,6 +22,8 @@ class NoState(RuntimeError):
 
 def resources_before(after: Sequence[Resource]) -> list[Resource]:
     """The outputs of all resources in the state of the stack that `after` belongs to. Raises NoState."""
+    if os.environ.get(_NO_STATE):
+        return []
     stacks = {tuple(each.urn.removeprefix("urn:pulumi:").split("::")[:2]) for each in after}
     if len(stacks) != 1:
         raise NoState(f"the resources belong to {len(stacks)} stacks")

@@ -49,11 +49,16 @@ def test_a_plugin_ends_with_a_killed_engine(plugin: Path) -> None:
             time.sleep(0.05)
 
 
-def test_nothing_heavy_is_imported_at_the_start() -> None:
-    code = (
-        "import sys, provider.plugin, provider.types\n"
-        "print([m for m in ('httpx', 'asyncssh', 'lexicon', 'cryptography', 'dns', 'boto3') if m in sys.modules])"
-    )
+@pytest.mark.parametrize(
+    ("imported", "heavy"),
+    [
+        ("provider.plugin, provider.types", ("httpx", "asyncssh", "lexicon", "cryptography", "dns", "boto3")),
+        ("metal_ipi.stacks.program", ("httpx", "asyncssh", "lexicon", "boto3", "pulumi_kubernetes.core.v1")),
+    ],
+    ids=["plugin", "program"],
+)
+def test_nothing_heavy_is_imported_at_the_start(imported: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, {imported}\nprint([m for m in {heavy} if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
 

@@ -81,7 +81,7 @@ class EquinixMetalFacility:
         opts: pulumi.ResourceOptions,
         shared: pulumi.Output[Mapping[str, Any]] | None = None,
     ) -> Platform:
-        # The component loads Metal's SDK, which takes seconds; code that only reads settings does not need it.
+        # Only a program needs the component, and it takes long to load.
         from metal_ipi.stacks.platforms.equinix_metal.component import component
 
         return component(self._settings, self._section, keys, after, opts, shared=shared)

@@ -11,7 +11,6 @@ import pulumi
 from metal_ipi.components.boot.stream import Artifact, PxeArtifacts
 from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import Plan
-from metal_ipi.stacks.platforms.ironic.component import component
 from metal_ipi.stacks.platforms.ironic.conflicts import conflicts
 from metal_ipi.stacks.platforms.ironic.settings import CleanStep, DeployStep, Ironic, Server
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
@@ -70,6 +69,9 @@ class IronicFacility(ListedFacility[Ironic]):
         return self.planned(plan, boot, servers)
 
     def _declare(self, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+        # Only a program needs the component, and it takes long to load.
+        from metal_ipi.stacks.platforms.ironic.component import component
+
         return component(self._settings, self._section, after, opts)
 
 

@@ -12,7 +12,6 @@ from metal_ipi.components.machines.contract import Platform
 from metal_ipi.provider.types import Plan
 from metal_ipi.stacks.platforms.contract import FencedBy
 from metal_ipi.stacks.platforms.listed.facility import ListedFacility
-from metal_ipi.stacks.platforms.redfish.component import component
 from metal_ipi.stacks.platforms.redfish.conflicts import conflicts
 from metal_ipi.stacks.platforms.redfish.settings import Redfish, ServerBmc
 from metal_ipi.stacks.problems import Found
@@ -69,4 +68,7 @@ class RedfishFacility(ListedFacility[Redfish]):
         return self.planned(plan, boot, servers)
 
     def _declare(self, after: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> Platform:
+        # Only a program needs the component, and it takes long to load.
+        from metal_ipi.stacks.platforms.redfish.component import component
+
         return component(self._settings, self._section, after, opts)
