@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from metal_ipi.cluster_api.api import MACHINE, Api, Object, owner_of
 from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving, made
+from metal_ipi.cluster_api.reconcilers import departure
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
 from metal_ipi.components.machines.node import Node
@@ -39,19 +40,25 @@ async def keep(api: Api, work: Work, node: Node) -> None:
 async def _unavailable(api: Api, work: Work, node: Node, cluster: Cluster) -> Mapping[str, str]:
     """Which other control plane machines do not count, and why. A node whose server was powered off still is Ready for
     40 s (node-monitor-grace-period of OpenShift's default worker latency profile), so running operations on servers
-    count, too."""
+    count, too. Of machines that are being deleted, one whose turn comes later counts until its removal begins: else two
+    would wait for each other."""
     labels = f"{CLUSTER_LABEL}={work.name}"
-    machines = await api.list(MACHINE, work.namespace, labels)
-    going = {str(each["metadata"]["name"]) for each in machines if leaving(each)}
+    machines = {str(each["metadata"]["name"]): each for each in await api.list(MACHINE, work.namespace, labels)}
     cycled = {
         owner_of(each, MACHINE.kind)
         for each in await api.list(METAL_IPI_REMEDIATION.resource, work.namespace, labels)
         if _has_time(each)
     }
+    items = await api.list(METAL_IPI_MACHINE.resource, work.namespace, labels)
+    turns = {
+        str(each["spec"].get("server")): _turn(each, machines.get(owner_of(each, MACHINE.kind) or "")) for each in items
+    }
+    own = turns.get(node.name)
     servers: dict[str, str] = {}
-    for each in await api.list(METAL_IPI_MACHINE.resource, work.namespace, labels):
+    for each in items:
         owner, server = owner_of(each, MACHINE.kind), str(each["spec"].get("server"))
-        if leaving(each) or owner in going:
+        turn = turns[server]
+        if turn is not None and (own is None or turn < own):
             servers[server] = "is being deleted"
         elif owner in cycled:
             servers[server] = "was power-cycled just now"
@@ -61,9 +68,19 @@ async def _unavailable(api: Api, work: Work, node: Node, cluster: Cluster) -> Ma
     for each in others:
         if each.name in servers:
             found[each.fqdn] = f"its machine {servers[each.name]}"
-        elif any(state.named(name) is None for name in made(each)) or any(is_of(each, name) for name in steps):
+        elif (
+            any(state.named(name) is None for name in made(each))
+            or any(is_of(each, name) for name in steps)
+            or departure.has_left(state, each)
+        ):
             found[each.fqdn] = "its server is being installed or removed"
     return found
+
+
+def _turn(item: Object, machine: Object | None) -> tuple[str, str] | None:
+    """When a MetalIpiMachine or its Machine was deleted, and a name, so that no two have the same; None: it stays."""
+    first = next((each["metadata"] for each in (machine, item) if each is not None and leaving(each)), None)
+    return first and (str(first["deletionTimestamp"]), str(item["metadata"]["name"]))
 
 
 def seconds_since(time: str) -> float:

@@ -232,6 +232,20 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
             with pytest.raises(NotUsable, match="its machine is being deleted"):
                 await _gone(reconciler, item, work)
         assert steps.began[1:] == made[:2]
+        # Of several that are deleted before any of them goes, the one that was deleted first goes first.
+        objects, steps = Objects(), Steps(FORMED, *made)
+        (reconciler, claims), work = _reconciler(objects), work_of(steps)
+        zero, one, two = members(objects)
+        for number, item in enumerate((zero, one, two)):
+            await claims.claim(work.servers[f"control-plane-{number}"].mac, f"facility/{item['metadata']['name']}")
+        two["metadata"]["deletionTimestamp"] = "2026-11-27T19:00:00Z"
+        one["metadata"]["deletionTimestamp"] = "2026-11-27T19:00:01Z"
+        with pytest.raises(NotUsable, match=r"control-plane-2\S* \(its machine is being deleted"):
+            await _gone(reconciler, one, work)
+        assert not await _gone(reconciler, two, work)
+        assert steps.began == ["rack-control-plane-2-departure"]
+        with pytest.raises(NotUsable, match=r"control-plane-2\S* \(its machine is being deleted"):
+            await _gone(reconciler, one, work)
 
     asyncio.run(whole())
 
