@@ -90,6 +90,7 @@ class Api:
                 why = " ".join(str(error).split())
                 raise ApiError(f"{kubeconfig} is not a kubeconfig that can be used: {why}", 0) from None
         cast(Any, configuration).retries = False
+        configuration.connection_pool_maxsize = _CALLS
         self._client = client.ApiClient(configuration)
 
     async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:

@@ -211,8 +211,16 @@ class Engine:
         failure = self._failures.get(urn)
         if urn in self._running or (failure is not None and failure.again > time.monotonic()):
             return False
-        self._running[urn] = asyncio.create_task(self._do(urn, settings, action), name=name_of(urn))
+        task = self._running[urn] = asyncio.create_task(self._do(urn, settings, action), name=name_of(urn))
+        # Not at the end of `_do`: none of it runs where the task is cancelled at once.
+        task.add_done_callback(lambda _: self._ended(urn))
         return True
+
+    def _ended(self, urn: str) -> None:
+        del self._running[urn]
+        self._leaving.discard(urn)
+        self._tell()
+        self._ring()
 
     async def _do(self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]]) -> None:
         began, name = time.monotonic(), name_of(urn)
@@ -230,11 +238,6 @@ class Engine:
             self._failures.pop(urn, None)
             self.seconds[name] = time.monotonic() - began
             _logger.info("%s: done in %.1f s", name, self.seconds[name])
-        finally:
-            del self._running[urn]
-            self._leaving.discard(urn)
-            self._tell()
-            self._ring()
 
     async def _carry(self, kind: ResourceType, about: Context, step: Step) -> None:
         entry = step.entry

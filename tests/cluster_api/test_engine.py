@@ -220,6 +220,20 @@ def test_what_is_being_done_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPa
     assert store.entries[_PREFLIGHT].unfinished == "interrupted"
 
 
+def test_what_is_stopped_before_it_runs_can_be_begun_again() -> None:
+    async def whole() -> None:
+        engine = Engine(Memory())
+        found = await engine.look(_declaration())
+        engine.advance(found, lambda step: True)
+        await engine.stop()  # at the same moment: the step is cancelled before any of it runs
+        assert not engine.running(lambda name: True)
+        engine.advance(found, lambda step: True)
+        assert engine.running(lambda name: True).keys() == {"keys"}
+        await engine.stop()
+
+    asyncio.run(whole())
+
+
 def test_who_leads_no_longer_takes_nothing_away_either(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Fussy):
         async def delete(self, context: Context, resource_id: str, old: Values) -> None:
