@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import InvalidInputs, ProviderError, RemoteError
 from metal_ipi.provider.ironic_settings import IPMI, WIPING, IronicServer, IronicSettings
-from metal_ipi.provider.platforms.ironic.connection import Connection
+from metal_ipi.provider.platforms.ironic.connection import Connection, Refused
 from metal_ipi.provider.status import Say
 
 Node = Any
@@ -29,6 +29,8 @@ _STABLE = frozenset(
     }
 )
 """Provision states that do not change on their own (ironic/common/states.py)."""
+_ENDS = {"active": ACTIVE, "deleted": AVAILABLE, "manage": MANAGEABLE, "provide": AVAILABLE}
+"""Where these verbs lead."""
 _CLEANING_FAILED = "clean failure"
 _MINE = "metal_ipi_claimant"
 """The key in a node's `extra` with the claimant that enrolled it."""
@@ -38,6 +40,9 @@ _CLASS = "baremetal"
 _UNEXPECTED, _AGAIN = "Unexpected exception during allocation", 3
 """The beginning of Ironic's message when an allocation failed through no fault of the node (ironic/conductor/
 allocations.py: the database was locked or unreachable), and how often the allocation is repeated then."""
+_UNRESUMED = "can't be resumed by conductor"
+"""Part of Ironic's message for a node whose conductor died while it worked on it (ironic/conductor/base_manager.py,
+_correct_stuck_states)."""
 _BOOT = {"redfish": "redfish-virtual-media", "idrac": "idrac-redfish-virtual-media", IPMI: "ipxe"}
 """The boot interfaces of enrolled servers."""
 FROM_NETWORK = frozenset({"pxe", "http", "ipxe", "http-ipxe"})
@@ -47,6 +52,8 @@ _IPXE = frozenset({"ipxe", "http-ipxe"})
 _DEPLOY = "direct"
 """The deploy interface of enrolled servers. An instance has `ramdisk` as long as it boots its disc."""
 _LONGEST_PAUSE = 3.0
+_BAD_REQUEST = 400
+"""HTTP's, for a verb that a node's state does not allow."""
 _HEARTBEATS = 60
 """Seconds to wait for a conductor's heartbeat; Ironic considers it dead after the same time."""
 _IPMI_PORT = 623
@@ -491,10 +498,16 @@ class Nodes:
     async def provision(self, node: Node, verb: str, **more: Any) -> Node:
         """Change a node's provision state; returns the node once that has ended, successfully or not."""
         await self._say(f"{self.where(node)}: {verb}")
-        await self._connection.call(
-            f"for `{verb}` of {node.name or node.id}",
-            lambda ironic: ironic.set_node_provision_state(node.id, verb, **more),
-        )
+        try:
+            await self._connection.call(
+                f"for `{verb}` of {node.name or node.id}",
+                lambda ironic: ironic.set_node_provision_state(node.id, verb, **more),
+            )
+        except Refused as refused:
+            # The answer to an earlier attempt may have been lost: then Ironic does what was asked, or has done it.
+            state = (await self.need(node.id)).provision_state
+            if refused.status != _BAD_REQUEST or (state in _STABLE and state != _ENDS.get(verb)):
+                raise
         return await self.settled(node.id)
 
     async def settled(self, node_id: str) -> Node:
@@ -598,7 +611,10 @@ class Nodes:
         if held is not None and server is not None and enrolled:
             await self.tell(name, server, node_id)
         if held is not None and node.provision_state in (ACTIVE, DEPLOY_FAILED, "error"):
-            node = await self.provision(node, "deleted")
+            for _ in range(_AGAIN):
+                node = await self.provision(node, "deleted")
+                if node.provision_state != "error" or _UNRESUMED not in str(node.last_error):
+                    break
             if node.provision_state in ("error", "clean failed"):
                 raise await self.stuck(node)
         await self._drop(name)
