@@ -29,7 +29,8 @@ def main(options: Sequence[str]) -> int:
     except (ProgramMissing, SetupFailed) as error:
         print(error, file=sys.stderr)
         return 1
-    chosen = ("-rs", "--durations=5", "--durations-min=5", "-m", "conformance", "tests/conformance")
+    beside = ("-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    chosen = (*beside, "-rs", "--durations=5", "--durations-min=5", "-m", "conformance", "tests/conformance")
     return subprocess.call([sys.executable, "-m", "pytest", *chosen, *options])
 
 
