@@ -84,6 +84,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     stopping = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, stopping.set)
+    # With threads of its own: it never waits for calls of reconcilers.
     leader = Leader(Api(arguments.kubeconfig), arguments.namespace, seconds=arguments.lease_seconds)
     ended = asyncio.ensure_future(stopping.wait())
     acquired = asyncio.ensure_future(leader.acquire())

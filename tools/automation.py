@@ -118,8 +118,8 @@ class EngineCommand(PulumiCommand):
 
 
 def write_empty_state(layout: Layout) -> None:
-    """Writes the state of a stack without resources, unless there is one. For rehearsals: `pulumi stack init` takes 0.7
-    s."""
+    """Writes the state of a stack without resources, unless there is one, in the form of the engine's file back end
+    (pulumi, sdk/go/common/apitype, CheckpointV3). For rehearsals: `pulumi stack init` takes 0.7 s."""
     name = project_name(layout)
     file = layout.state_file(name)
     if not file.exists():

@@ -6,7 +6,7 @@ OpenShift's etcd does not accept a machine that comes back without its data whil
 
 from __future__ import annotations
 
-from metal_ipi.cluster_api.clusters import FORMED, Work, made
+from metal_ipi.cluster_api.clusters import FORMED, Work, is_of, made
 from metal_ipi.cluster_api.engine.state import Entry, State, action_urn, name_of
 from metal_ipi.cluster_api.reconcilers import joined
 from metal_ipi.components.machines.node import Node
@@ -24,6 +24,14 @@ def has_left(state: State, node: Node) -> bool:
     """Whether a machine has left the cluster, so that its resources can be deleted."""
     entry = _installation(state, node)
     return entry is None or not entry.id or entry.unfinished == _LEFT or state.named(FORMED) is None
+
+
+async def has_begun(work: Work, node: Node) -> bool:
+    """Whether a machine's removal has begun, or it is not completely installed."""
+    state = await work.engine.state()
+    there = {name_of(urn) for urn in state.entries}
+    going = any(is_of(node, name) for name in work.engine.going())
+    return going or not there.issuperset(made(node)) or has_left(state, node)
 
 
 def begin(work: Work, state: State, node: Node, settings: Settings) -> None:

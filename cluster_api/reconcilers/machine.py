@@ -9,7 +9,7 @@ from typing import Any
 from metal_ipi.cluster_api import domains
 from metal_ipi.cluster_api.absences import TOO_MANY, joined_once
 from metal_ipi.cluster_api.api import MACHINE, Object, labels_of
-from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of, leaving, made
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of, leaving
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
@@ -202,7 +202,7 @@ class MachineReconciler(Reconciler):
         stays, connections = not leaving(work.cluster), await work.connections()
         async with work.engine.deciding:
             member = stays and node.role == "control-plane"
-            if stays and not await _has_begun_to_go(work, node):
+            if stays and not await departure.has_begun(work, node):
                 if member:
                     await quorum.keep(self._hub.api, work, node)
                 if self._hub.absences.limit and (machine := await self._owner(item, work)):
@@ -228,14 +228,6 @@ class MachineReconciler(Reconciler):
 
     async def _all(self, work: Work) -> list[Object]:
         return await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
-
-
-async def _has_begun_to_go(work: Work, node: Node) -> bool:
-    """Whether its removal has begun, or it is not completely installed."""
-    state = await work.engine.state()
-    there = {name_of(urn) for urn in state.entries}
-    going = any(is_of(node, name) for name in work.engine.going())
-    return going or not there.issuperset(made(node)) or departure.has_left(state, node)
 
 
 def _is_claim(step: Step) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from metal_ipi.cluster_api.api import MACHINE, Api, Object, owner_of
-from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, is_of, leaving, made
+from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.reconcilers import departure
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, METAL_IPI_REMEDIATION
 from metal_ipi.cluster_api.resources.remediation import RemediationSpec
@@ -64,15 +64,10 @@ async def _unavailable(api: Api, work: Work, node: Node, cluster: Cluster) -> Ma
             servers[server] = "was power-cycled just now"
     others = [each for each in work.nodes.control_plane if each != node]
     found = await cluster.away([each.fqdn for each in others])
-    state, steps = await work.engine.state(), work.engine.going()
     for each in others:
         if each.name in servers:
             found[each.fqdn] = f"its machine {servers[each.name]}"
-        elif (
-            any(state.named(name) is None for name in made(each))
-            or any(is_of(each, name) for name in steps)
-            or departure.has_left(state, each)
-        ):
+        elif await departure.has_begun(work, each):
             found[each.fqdn] = "its server is being installed or removed"
     return found
 

@@ -39,7 +39,7 @@ _CLEANED, _BEGUN = "metal_ipi_clean_steps", "begun"
 _CLASS = "baremetal"
 _UNEXPECTED, _AGAIN = "Unexpected exception during allocation", 3
 """The beginning of Ironic's message when an allocation failed through no fault of the node (ironic/conductor/
-allocations.py: the database was locked or unreachable), and how often the allocation is repeated then."""
+allocations.py: the database was locked or unreachable), and how often Ironic is asked again after such a failure."""
 _UNRESUMED = "can't be resumed by conductor"
 """Part of Ironic's message for a node whose conductor died while it worked on it (ironic/conductor/base_manager.py,
 _correct_stuck_states)."""
