@@ -72,10 +72,15 @@ async def _unavailable(api: Api, work: Work, node: Node, cluster: Cluster) -> Ma
     return found
 
 
-def _turn(item: Object, machine: Object | None) -> tuple[str, str] | None:
-    """When a MetalIpiMachine or its Machine was deleted, and a name, so that no two have the same; None: it stays."""
+def _turn(item: Object, machine: Object | None) -> tuple[bool, str, str] | None:
+    """The place of a MetalIpiMachine among those that are being deleted; None: it and its Machine stay.
+
+    One that is drained comes first: Cluster API deletes it only then. OpenShift lets no second control plane node be
+    drained meanwhile, because the guard pod of its etcd comes back only when the node is schedulable
+    (openshift/library-go, guard_controller.go). Then counts when it was deleted, then its name.
+    """
     first = next((each["metadata"] for each in (machine, item) if each is not None and leaving(each)), None)
-    return first and (str(first["deletionTimestamp"]), str(item["metadata"]["name"]))
+    return first and (not leaving(item), str(first["deletionTimestamp"]), str(item["metadata"]["name"]))
 
 
 def seconds_since(time: str) -> float:

@@ -246,6 +246,17 @@ def test_of_a_control_plane_only_one_goes_at_once(monkeypatch: pytest.MonkeyPatc
         assert steps.began == ["rack-control-plane-2-departure"]
         with pytest.raises(NotUsable, match=r"control-plane-2\S* \(its machine is being deleted"):
             await _gone(reconciler, one, work)
+        # One whose node cannot be drained yet was deleted before both, and does not hold up who is drained.
+        objects, steps = Objects(), Steps(FORMED, *made)
+        (reconciler, claims), work = _reconciler(objects), work_of(steps)
+        zero, one, two = members(objects)
+        await claims.claim(work.servers["control-plane-2"].mac, f"facility/{two['metadata']['name']}")
+        zero["metadata"]["ownerReferences"] = [{"kind": "Machine", "name": "zero"}]
+        deleted = {"name": "zero", "labels": {CLUSTER_LABEL: "rack"}, "deletionTimestamp": "2026-11-27T18:00:00Z"}
+        objects.there["Machine", "zero"] = {"metadata": deleted}
+        two["metadata"]["deletionTimestamp"] = "2026-11-27T19:00:00Z"
+        assert not await _gone(reconciler, two, work)
+        assert steps.began == ["rack-control-plane-2-departure"]
 
     asyncio.run(whole())
 
