@@ -245,9 +245,11 @@ def _new(layout: Layout, machines: str, rack: int, *, disconnected: bool) -> Fac
         ),
         boot=Boot(stream_url=f"http://{plan.BOOT_NAME}/streams/lab.json"),
         rack=Rack(
-            servers=identity.make(rack, str(layout.ca)),
-            gateway=plan.GATEWAY,
-            prefix=plan.INFRASTRUCTURE_PREFIX,
+            servers=identity.make(
+                rack, str(layout.ca), most=identity.MOST if machines == "simulated" else identity.LARGEST
+            ),
+            gateway=identity.network(rack).gateway,
+            prefix=identity.network(rack).prefix,
             nameserver=plan.DNS,
             guest=identity.guest(libvirt_daemon.URI) if machines == "libvirt" else None,
         )

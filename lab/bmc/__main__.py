@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from lab.bmc.control import Control
+from lab.bmc.identity import is_wide
 from lab.bmc.rack import Bmc, Rack, guest_spec
 from lab.facts import Facts, require
 from lab.layout import Layout
@@ -30,7 +31,7 @@ def _backend(machines: str, layout: Layout, facts: Facts) -> RackBackend:
         binary = Path(facts.openshift)
         if not binary.is_file():
             raise BackendError(f"simulated machines need lab-openshift, and {binary} is not a file")
-        ranges = (plan.SERVERS, *((plan.SERVERS_IPV6,) if link.has_ipv6() else ()))
+        ranges = (plan.SERVERS, plan.WIDE_SERVERS, *((plan.SERVERS_IPV6,) if link.has_ipv6() else ()))
         around = Surroundings(
             ca=layout.ca,
             boot_server=f"http://{plan.METADATA}",
@@ -64,6 +65,8 @@ async def _serve(layout: Layout, machines: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
+        if any(is_wide(each.address) for each in facts.rack.servers):
+            await _have(f"{plan.WIDE_GATEWAY}/{plan.WIDE.partition('/')[2]}")
         await rack.open(_listen)
         ipmi = await _start_ipmi(layout)
         await control.open()  # the last: who finds it open finds all there
@@ -96,9 +99,14 @@ async def _start_ipmi(layout: Layout) -> asyncio.subprocess.Process:
 
 async def _listen(bmc: Bmc) -> None:
     """A BMC has its address on the facility's wire."""
-    command = ["ip", "address", "replace", f"{bmc.identity.host}/32", "dev", plan.BRIDGE]
-    await asyncio.to_thread(subprocess.run, command, check=True, timeout=10)
+    await _have(f"{bmc.identity.host}/32")
     bmc.listen(bmc.identity.host, 443)
+
+
+async def _have(address: str) -> None:
+    """Have an address on the facility's wire."""
+    command = ["ip", "address", "replace", address, "dev", plan.BRIDGE]
+    await asyncio.to_thread(subprocess.run, command, check=True, timeout=10)
 
 
 def main() -> int:

@@ -11,7 +11,9 @@ from lab.errors import LabError
 from lab.network import plan
 
 LARGEST = 16
-"""Servers in the largest rack."""
+"""Servers in the largest rack of the infrastructure's network. More, of simulated machines, have a wide one."""
+MOST = 400
+"""Servers in the largest rack of all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,19 +63,50 @@ def guest(uri: str) -> Guest:
     return Guest(uri=uri, bridge=plan.BRIDGE, mac="52:54:00:72:61:ff", address=str(address))
 
 
-def make(count: int, ca_path: str) -> list[Server]:
-    """A rack of `count` servers."""
-    if not 0 < count <= LARGEST:
-        raise LabError(f"a rack has 1 to {LARGEST} servers, not {count}")
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Where a rack's servers are."""
+
+    gateway: str
+    prefix: int
+    bmcs: str
+    """The BMCs, from the first address on."""
+    servers: str
+
+
+_OWN = Network(gateway=plan.GATEWAY, prefix=plan.INFRASTRUCTURE_PREFIX, bmcs=plan.BMCS, servers=plan.SERVERS)
+_WIDE = Network(
+    gateway=plan.WIDE_GATEWAY,
+    prefix=ipaddress.ip_network(plan.WIDE).prefixlen,
+    bmcs=plan.WIDE_BMCS,
+    servers=plan.WIDE_SERVERS,
+)
+
+
+def network(count: int) -> Network:
+    """That of a rack with so many servers."""
+    return _OWN if count <= LARGEST else _WIDE
+
+
+def is_wide(address: str) -> bool:
+    """Whether a server, by its address, is of a rack with a wide network."""
+    return ipaddress.ip_address(address) in ipaddress.ip_network(plan.WIDE)
+
+
+def make(count: int, ca_path: str, *, most: int = LARGEST) -> list[Server]:
+    """A rack of `count` servers, at most `most`."""
+    if not 0 < count <= most:
+        raise LabError(f"a rack has 1 to {most} servers, not {count}")
+    where = network(count)
     return [
         Server(
             name=f"server-{number}",
             uuid=str(uuid.uuid4()),
             serial=f"LAB{secrets.token_hex(4).upper()}",
-            mac=f"52:54:00:72:61:{number:02x}",
-            address=str(ipaddress.ip_network(plan.SERVERS)[1 + number]),
+            mac=f"52:54:00:{0x72 + number // 128:02x}:61:{number % 128:02x}",
+            address=str(ipaddress.ip_network(where.servers)[1 + number]),
             bmc=Bmc(
-                address=f"https://{bmc_address(number)}",
+                address=f"https://{ipaddress.ip_network(where.bmcs)[1 + number]}",
                 username="admin",
                 password=secrets.token_urlsafe(12)[:16],  # IPMI 2.0 takes up to 20 bytes
                 ca_path=ca_path,
@@ -81,8 +114,3 @@ def make(count: int, ca_path: str) -> list[Server]:
         )
         for number in range(count)
     ]
-
-
-def bmc_address(number: int) -> str:
-    """The address of the BMC of a rack's `number`-th server."""
-    return str(ipaddress.ip_network(plan.BMCS)[1 + number])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.setup import settle
+from tests.bench.clusters import clusters
 from tests.bench.ironic import ironic
 from tests.bench.measure import BenchError, Line, Run, alternate, compared, say, skipped, slope, timed
 from tests.bench.project import ROOT, ProjectCopy
@@ -49,6 +50,8 @@ class Bench:
     """How often previews are measured."""
     servers: int
     """How many `ironic` has deployed."""
+    clusters: int
+    """How many `clusters` has at once."""
     counts: dict[int, int] = field(default_factory=dict[int, int])
     """Resources by number of workers, without the stack itself, as seen in previews so far."""
 
@@ -228,4 +231,5 @@ FIGURES: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "pools": pools,
     "up_libvirt": up_libvirt,
     "ironic": lambda bench: ironic(bench.servers, bench.scratch),
+    "clusters": lambda bench: clusters(bench.clusters, bench.scratch),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.__main__ import arguments
+from tests.bench.clusters import clusters, line
 from tests.bench.measure import BenchError, compared, slope, timed
 from tests.bench.project import ignore_own_variables
 from tests.bench.spent import spent
@@ -35,6 +36,24 @@ def test_resources_per_worker_leave_out_what_is_there_once() -> None:
     assert (line["per_worker"], line["met"]) == (3.0, True)
     assert line["resources"] == {"1": 41, "5": 53, "100": 338}
     assert slope("resources_per_worker", {1: 41, 100: 339}, goal=3)["met"] is False
+
+
+def test_many_clusters_are_told_per_cluster() -> None:
+    rest = {"look_ms": 12.5, "cpu_seconds_per_hour": 360.0, "requests_per_minute": 100}
+    alone = {"seconds": 50.0, "memory_mib": 100}
+    told = {"seconds": 75.0, "first_seconds": 60.0, "gone_seconds": 9.0, "memory_mib": 140, "cpu_seconds": 200.0}
+    found = line(5, alone, {**told, "requests": 1000, "at_rest": rest})
+    assert (found["ratio"], found["memory_mib_per_cluster"]) == (1.5, 10.0)
+    assert (found["cpu_seconds_per_cluster"], found["requests_per_cluster"]) == (40.0, 200)
+    assert found["at_rest"] == {
+        "look_ms": 12.5, "cpu_seconds_per_cluster_and_hour": 72.0, "requests_per_cluster_and_minute": 20.0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 67])
+def test_a_number_of_clusters_that_the_lab_cannot_have_is_refused(count: int, tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=f"--clusters {count}: give 2 to 66"):
+        next(clusters(count, tmp_path))
 
 
 @pytest.mark.programs

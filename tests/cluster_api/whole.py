@@ -33,11 +33,16 @@ _LONGEST = 900.0
 
 def settings_of(facts: Path, stack: Path) -> tuple[dict[str, Any], dict[str, str], str]:
     """The stack file with what the lab tells, as the objects have it; its secrets; and the lab's authorities."""
-    config = stackfile.for_lab(yaml.safe_load(stack.read_text()), json.loads(facts.read_text()))
+    told = json.loads(facts.read_text())
+    return *of_document(yaml.safe_load(stack.read_text()), told), str(told["ca_path"])
+
+
+def of_document(document: dict[str, Any], facts: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same of what is in a stack file and what the lab tells, without authorities."""
+    config = stackfile.for_lab(document, facts)
     tree = {key.partition(":")[2]: value for key, value in config.document["config"].items()}
     secrets = {key.partition(":")[2].replace("[", ".").replace("]", ""): text for key, text in config.secrets.items()}
-    authority = str(json.loads(facts.read_text())["ca_path"])
-    return {key: value for key, value in tree.items() if key != "lab"}, secrets, authority
+    return {key: value for key, value in tree.items() if key != "lab"}, secrets
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from cryptography import x509
 
 from lab import control, facts
 from lab.bmc import identity
-from lab.bmc.rack import guest_spec
+from lab.bmc.rack import guest_spec, second_mac, spec
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.machines import libvirt_dhcp
@@ -77,6 +77,19 @@ def test_the_largest_rack_has_room() -> None:
     for count in (-1, 0, identity.LARGEST + 1):
         with pytest.raises(LabError, match="a rack has 1 to"):
             identity.make(count, "ca.pem")
+
+
+def test_a_rack_of_simulated_machines_may_be_larger_in_a_network_of_its_own(layout: Layout, tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=f"a rack has 1 to {identity.LARGEST} servers"):
+        facts.ensure(layout, "libvirt", kinds.of(tmp_path), rack=identity.LARGEST + 1)
+    rack = facts.ensure(layout, "simulated", kinds.of(tmp_path), rack=identity.MOST).rack
+    assert rack is not None and (rack.gateway, rack.prefix) == (plan.WIDE_GATEWAY, 16)
+    ranges = [ipaddress.ip_network(each) for each in (plan.WIDE_BMCS, plan.WIDE_SERVERS)]
+    for each in rack.servers:
+        assert ipaddress.ip_address(each.host) in ranges[0] and ipaddress.ip_address(each.address) in ranges[1]
+    macs = {mac for each in rack.servers for mac in (each.mac, second_mac(each.mac))}
+    assert len(macs) == 2 * identity.MOST
+    assert spec(rack.servers[-1]).addresses[0].gateway == plan.WIDE_GATEWAY and spec(rack.servers[-1]).ipv6 is None
 
 
 def test_bmcs_have_certificates_of_their_own(layout: Layout) -> None:

@@ -1,0 +1,61 @@
+"""Many clusters of simulated machines from one hub, against one alone: time, and what the providers need."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.bmc.identity import MOST
+from lab.cluster_api import CLUSTERCTL, MANAGER
+from tests.bench.clusters_load import SIZE
+from tests.bench.measure import BenchError, Line, say
+from tests.end_to_end.conftest import copies
+from tests.end_to_end.project import RACK
+
+_LIMIT = 7200
+
+
+def clusters(count: int, scratch: Path) -> Iterator[Line]:
+    """One line: so many at once, against one."""
+    if not 1 < count <= MOST // SIZE:
+        raise BenchError(f"--clusters {count}: give 2 to {MOST // SIZE}, for the lab has at most {MOST} servers")
+    for tool in (MANAGER, CLUSTERCTL):
+        tool.ensure(say)
+    directory = scratch / "clusters"
+    directory.mkdir()
+    for project in copies(directory, stack=RACK):
+        project.lab("up", "--machines", "simulated", "--rack", str(SIZE * count))
+        facts, stack = project.layout.state / "facts.json", project.root / "stacks" / f"Pulumi.{RACK}.yaml"
+        found: dict[int, dict[str, Any]] = {}
+        for size in (1, count):
+            say(f"{size} clusters of {SIZE} machines from one hub")
+            command = (sys.executable, "-m", "tests.bench.clusters_load", str(facts), str(stack), str(size))
+            found[size] = json.loads(project.facility(*command, seconds=_LIMIT).splitlines()[-1])
+            say(f"  {found[size]}")
+        yield line(count, found[1], found[count])
+
+
+def line(count: int, alone: dict[str, Any], all_: dict[str, Any]) -> Line:
+    """The figure, from what was measured of one and of so many."""
+    return {
+        "figure": "clusters",
+        "clusters": count,
+        "machines": SIZE,
+        "seconds": all_["seconds"],
+        "first_seconds": all_["first_seconds"],
+        "alone_seconds": alone["seconds"],
+        "ratio": round(all_["seconds"] / alone["seconds"], 2),
+        "gone_seconds": all_["gone_seconds"],
+        "memory_mib": all_["memory_mib"],
+        "memory_mib_per_cluster": round((all_["memory_mib"] - alone["memory_mib"]) / (count - 1), 1),
+        "cpu_seconds_per_cluster": round(all_["cpu_seconds"] / count, 1),
+        "requests_per_cluster": round(all_["requests"] / count),
+        "at_rest": {
+            "look_ms": all_["at_rest"]["look_ms"],
+            "cpu_seconds_per_cluster_and_hour": round(all_["at_rest"]["cpu_seconds_per_hour"] / count, 1),
+            "requests_per_cluster_and_minute": round(all_["at_rest"]["requests_per_minute"] / count, 1),
+        },
+    }
