@@ -117,16 +117,7 @@ def measured(hub: Hub, watch: Watch, trees: Mapping[str, tuple[dict[str, Any], d
 
     hub.until(all_there, "all clusters are there", _LONGEST)
     spent, until_there = watch.spent(), watch.figures()
-    time.sleep(_REST)  # what the last steps brought about
-    before, rested = watch.figures(), watch.spent()
-    time.sleep(_REST)
-    after, per_minute = watch.figures(), 60 / _REST
-    looks = after["looks"] - before["looks"]
-    at_rest = {
-        "look_ms": round((after["seconds"] - before["seconds"]) / looks * 1000, 1) if looks else None,
-        "cpu_seconds_per_hour": round((watch.spent() - rested) * 60 * per_minute, 1),
-        "requests_per_minute": round((after["requests"] - before["requests"]) * per_minute),
-    }
+    at_rest = resting(watch) if len(trees) > 1 else None
     leaves = time.monotonic()
     for name in names:
         hub.delete(made.CLUSTERS, name)
@@ -139,6 +130,20 @@ def measured(hub: Hub, watch: Watch, trees: Mapping[str, tuple[dict[str, Any], d
         "cpu_seconds": round(spent, 1),
         "requests": round(until_there["requests"]),
         "at_rest": at_rest,
+    }
+
+
+def resting(watch: Watch) -> dict[str, Any]:
+    """What the providers take where nothing is left to be done."""
+    time.sleep(_REST)  # what the last steps brought about
+    before, spent = watch.figures(), watch.spent()
+    time.sleep(_REST)
+    after, per_minute = watch.figures(), 60 / _REST
+    looks = after["looks"] - before["looks"]
+    return {
+        "look_ms": round((after["seconds"] - before["seconds"]) / looks * 1000, 1) if looks else None,
+        "cpu_seconds_per_hour": round((watch.spent() - spent) * 60 * per_minute, 1),
+        "requests_per_minute": round((after["requests"] - before["requests"]) * per_minute),
     }
 
 
