@@ -1,8 +1,9 @@
 """One cluster: its plan, its running steps and its failed steps.
 
 All objects of a cluster share one `Engine` and one state. Each object starts the steps that belong to it. A running
-step is not started again, and a failed step is repeated after a pause. After every step the plan is computed again. A
-step that was killed is repeated: each resource type finds what an earlier attempt made (`provider.resource`).
+step is not started again, and a failed step is repeated after a pause. After a step the plan is computed again if
+another step needs its results (`Plan.after`). A step that was killed is repeated: each resource type finds what an
+earlier attempt made (`provider.resource`).
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ class Engine:
             await self._keep(step.urn, None)
             return
         if entry is None and _leaves_something(kind):
-            await self._keep(step.urn, _entry(kind, step, "", {}, "begun"))
+            await self._keep(step.urn, _entry(kind, step, "", {}, "begun"), step)
         try:
             if entry is None or not entry.id:
                 made = await kind.create(about, step.inputs)
@@ -260,16 +261,19 @@ class Engine:
         except InitFailed as error:
             await self._keep(step.urn, _entry(kind, step, error.resource_id, error.outputs, str(error)))
             raise
-        await self._keep(step.urn, _entry(kind, step, identity, outputs))
+        await self._keep(step.urn, _entry(kind, step, identity, outputs), step)
 
-    async def _keep(self, urn: str, entry: Entry | None) -> None:
+    async def _keep(self, urn: str, entry: Entry | None, step: Step | None = None) -> None:
+        """Write an entry; `step` is the one that made it, after which the plan may stay."""
         await self._store.save(urn, entry)
         entries = dict((await self.state()).entries)
         if entry is None:
             entries.pop(urn, None)
         else:
             entries[urn] = entry
-        self._state, self._planned = State(entries=entries), None
+        self._state, planned, self._planned = State(entries=entries), self._planned, None
+        if planned and step and entry and (left := planned[1].after(step, entry)):
+            self._planned = (planned[0], left)
 
     def _failed(self, urn: str, message: str) -> None:
         times = self._failures[urn].times + 1 if urn in self._failures else 1

@@ -77,6 +77,33 @@ class Plan:
             ):
                 yield step
 
+    def after(self, done: Step, entry: Entry) -> Plan | None:
+        """The plan when a step is done, or only begun: then its entry has no id. None if the program must be run again,
+        because a step can be next whose inputs are not known, or because the step was one of another plan.
+
+        The program is not run again for every step: as in `up`, what it read of the state is that of its start.
+        """
+        step = self.steps.get(done.urn)
+        if step is None or step.action not in ("create", "update") or step.inputs != done.inputs:
+            return None
+        if entry.id and entry.unfinished:
+            return None
+        step = replace(step, action="keep" if entry.id else step.action, entry=entry)
+        found = replace(self, steps={**self.steps, done.urn: step})
+        return None if found._is_open() else found
+
+    def _is_open(self) -> bool:
+        """Whether the program would tell more now: the inputs of a step, or its own outputs."""
+        left = {urn: step for urn, step in self.steps.items() if step.action != "keep"}
+        if not left:
+            return None in self.outputs.values()
+        return any(
+            step.action in ("create", "update")
+            and left.keys().isdisjoint(step.dependencies)
+            and has_unknown(step.inputs)
+            for step in left.values()
+        )
+
     def waiting(self, mine: Callable[[str], bool]) -> list[Step]:
         """The names of selected resources that do not exist yet, or differ from their declaration."""
         return [step for step in self.steps.values() if mine(step.name) and step.action != "keep"]

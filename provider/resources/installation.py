@@ -167,7 +167,7 @@ class InstallationArgs(Inputs):
     pxe_commands: Annotated[GivenList[Secret[str]], LEFT_OUT] = default(())
     """Shell commands that run on this computer and boot the machine from the network, if there is no other way. Their
     environment has MACHINE, DOMAIN, NODE, MAC, ADDRESS, BMC_ADDRESS, BMC_USERNAME and BMC_PASSWORD."""
-    expected: Annotated[GivenMap[str], LEFT_OUT] = default({})
+    expected: Annotated[GivenMap[Anything], LEFT_OUT] = default({})
     """What the reinstalled node must look like before it takes pods: variables of `provider/node_check.sh`. A
     difference stops the reinstallation of further nodes. Empty: no check."""
     log_directory: Given[AbsolutePath | None] = default()

@@ -6,16 +6,18 @@ import asyncio
 import functools
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pulumi.runtime import MockResourceArgs
 
 from metal_ipi.cluster_api import settings
 from metal_ipi.cluster_api.engine import engine as module
 from metal_ipi.cluster_api.engine.engine import Declaration, Engine
-from metal_ipi.cluster_api.engine.plan import Plan, Unsupported, plan, types
-from metal_ipi.cluster_api.engine.state import Entry, State, StateError
+from metal_ipi.cluster_api.engine.plan import Plan, Step, Unsupported, context, kept, plan, types
+from metal_ipi.cluster_api.engine.state import Entry, State, StateError, type_of
 from metal_ipi.cluster_api.reconcilers.control_plane import Scale, installed, scale
 from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
 from metal_ipi.provider.configuration import Settings
@@ -23,8 +25,9 @@ from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.installation.resource import Installation
 from metal_ipi.provider.preflight.resource import Preflight
 from metal_ipi.provider.resource import Context, Made, Values
+from metal_ipi.provider.values import has_unknown
 from metal_ipi.stacks.problems import SettingsError
-from tests.stacks.answers import stack_file
+from tests.stacks.answers import ANSWERS, stack_file
 from tests.stacks.rack import SECRET, rack
 
 _KEYS = "urn:pulumi:rack::metal-ipi::metal-ipi:index:ClusterKeys::keys"
@@ -80,6 +83,63 @@ def _first() -> Plan:
 
 def _names(found: Plan) -> set[str]:
     return {step.name for step in found.ready()}
+
+
+def _entry_of(found: Plan, step: Step, *, begun: bool = False) -> Entry:
+    """What the state has of a step that is done, or begun: of its outputs what a preview knows, and what is answered
+    for the rest."""
+    token = type_of(step.urn)
+    kind = types()[token]
+    answered = ANSWERS[token](MockResourceArgs(token, step.name, step.inputs, None, None, True))
+    previewed = kept(kind, {}, kind.preview(context(step.urn, found.settings), None, step.inputs))
+    outputs = {**answered, **{name: value for name, value in previewed.items() if not has_unknown(value)}}
+    return Entry(
+        urn=step.urn,
+        id="" if begun else f"{step.name}-id",
+        inputs=step.inputs,
+        outputs=kept(kind, step.inputs, {} if begun else outputs),
+        dependencies=step.dependencies,
+        unfinished="begun" if begun else "",
+        order=step.order,
+    )
+
+
+def _told(found: Plan) -> tuple[Any, ...]:
+    """What is done by a plan. Whether there is a cluster, by which a machine is disposable, a program asks once."""
+    ready = {step.name: {**step.inputs, "disposable": None} for step in found.ready()}
+    return {step.name: step.action for step in found.steps.values()}, ready
+
+
+def test_a_plan_stays_until_the_program_has_more_to_tell() -> None:
+    """From the first step to the last, each begun and done alone."""
+    declaration, found, entries, plans = _declaration(), _first(), dict[str, Entry](), 1
+
+    def anew() -> Plan:
+        return plan(declaration.program, State(entries=dict(entries)), types(), declaration.stack)
+
+    while ready := sorted(found.ready(), key=lambda step: step.order):
+        begun = found.after(ready[0], _entry_of(found, ready[0], begun=True))
+        assert begun is not None and _told(begun) == _told(found)
+        done = _entry_of(found, ready[0])
+        stays = begun.after(ready[0], done)
+        if stays is None:  # as long as plans stayed, what they said was right
+            assert _told(begun) == _told(anew()), ready[0].name
+            plans += 1
+        entries[done.urn] = done
+        found = stays or anew()
+    assert len(entries) == len(found.steps) == len(_first().steps) and found.waiting(lambda name: True) == []
+    assert (found.outputs, found.secrets) == (anew().outputs, anew().secrets) and None not in found.outputs.values()
+    assert plans < len(entries) / 4
+
+
+def test_a_plan_does_not_stay_for_a_step_of_another_or_an_unfinished_one() -> None:
+    (step,) = _first().ready()
+    done = _entry_of(_first(), step)
+    assert _first().after(replace(step, inputs={"other": 1}), done) is None
+    assert _first().after(replace(step, urn=f"{step.urn}-other"), done) is None
+    assert _first().after(step, replace(done, unfinished="it stopped")) is None
+    begun = _first().after(step, _entry_of(_first(), step, begun=True))
+    assert begun is not None and [each.name for each in begun.ready()] == ["keys"] and not begun.settled("keys")
 
 
 def test_what_others_are_made_of_comes_first() -> None:

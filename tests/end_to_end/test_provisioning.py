@@ -122,7 +122,7 @@ def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Iro
 
 def _serial(project: Project, address: str, *more: str) -> str:
     """The number of the certificate that is served at an address on the hub; empty where nobody answers."""
-    dial = f"openssl s_client -connect {address} {' '.join(more)} </dev/null 2>/dev/null"
+    dial = f"timeout 5 openssl s_client -connect {address} {' '.join(more)} </dev/null 2>/dev/null"
     command = ("sh", "-c", f"{dial} | openssl x509 -noout -serial 2>/dev/null || true")
     return kubectl(project, "exec", "deployment/image-cache", "--container", "fetch", "--", *command).strip()
 

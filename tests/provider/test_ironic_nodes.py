@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from metal_ipi.provider.errors import RemoteError
-from metal_ipi.provider.ironic_settings import IronicSettings
+from metal_ipi.provider.ironic_settings import IronicServer, IronicSettings
 from metal_ipi.provider.platforms.ironic.connection import Connection, Refused
 from metal_ipi.provider.platforms.ironic.nodes import Nodes
 from metal_ipi.provider.status import silent
@@ -24,6 +24,7 @@ class _Ironic:
 
     def __init__(self, *states: str, refuses: bool = False, why: str | None = None) -> None:
         self._states, self._refuses, self._why = list(states), refuses, why
+        self.instance: str | None = "claim"
         self.asked: list[str] = []
         self.dropped = False
 
@@ -37,13 +38,15 @@ class _Ironic:
         return SimpleNamespace(
             id=node,
             name=node,
-            instance_id="claim",
+            instance_id=self.instance,
             provision_state=state,
-            last_error=self._why if state == "error" else None,
+            last_error=self._why if state in ("error", "clean failed", "manageable") else None,
             driver="redfish",
             maintenance_reason=None,
             reservation=None,
             target_power_state=None,
+            power_state="power off",
+            is_maintenance=False,
             extra={},
         )
 
@@ -93,3 +96,30 @@ async def test_a_node_that_cannot_be_given_back_is_told(why: str, times: int) ->
     with pytest.raises(RemoteError, match=f"is in the state error: {why[:20]}"):
         await _give_back(ironic)
     assert ironic.asked == ["deleted"] * times and not ironic.dropped
+
+
+_CLEANS = ("manageable", "manageable", "clean failed", "clean failed")
+"""A node whose cleaning is begun, and fails."""
+
+
+async def _enrolled(ironic: _Ironic) -> None:
+    settings = cast(IronicSettings, SimpleNamespace(claimant="c", release="remove"))
+    server = IronicServer(driver="redfish", address="https://bmc.test", username="u", password="p")
+    nodes = Nodes(cast(Connection, ironic), settings, silent, timeout=30)
+    await nodes._make_available("node", server, "empty")  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_node_whose_conductor_died_while_it_was_cleaned_is_cleaned_again() -> None:
+    ironic = _Ironic(*_CLEANS, "manageable", "manageable", "available", why=_DIED.replace("deleting", "cleaning"))
+    ironic.instance = None
+    await _enrolled(ironic)
+    assert ironic.asked == ["provide", "manage", "provide"]
+
+
+@pytest.mark.parametrize(("why", "times"), [(_DIED, 4), ("Agent returned error for clean step", 1)])
+async def test_a_node_that_cannot_be_cleaned_is_told(why: str, times: int) -> None:
+    ironic = _Ironic(*(_CLEANS * 5), why=why)
+    ironic.instance = None
+    with pytest.raises(RemoteError, match=why[:20]):
+        await _enrolled(ironic)
+    assert ironic.asked.count("provide") == times

@@ -29,6 +29,8 @@ _STABLE = frozenset(
     }
 )
 """Provision states that do not change on their own (ironic/common/states.py)."""
+_UNFINISHED = frozenset({ENROLLED, "clean failed", "inspect failed"})
+"""States from which a node becomes manageable again."""
 _ENDS = {"active": ACTIVE, "deleted": AVAILABLE, "manage": MANAGEABLE, "provide": AVAILABLE}
 """Where these verbs lead."""
 _CLEANING_FAILED = "clean failure"
@@ -426,17 +428,23 @@ class Nodes:
         }
 
     async def _make_available(self, node_id: str, server: IronicServer, accept: str) -> Node:
-        """Move the node through Ironic's states to `available`; a claimed node keeps its state."""
-        tried = set[tuple[str, str]]()
+        """Move the node through Ironic's states to `available`; a claimed node keeps its state.
+
+        What a conductor that died has not finished is repeated a few times, except clean steps of the settings.
+        """
+        tried, again = set[tuple[str, str]](), _AGAIN
         while True:
             node = await self.settled(node_id)
             state, steps = node.provision_state, self._clean_steps_of(node, server)
+            if state in _UNFINISHED and _UNRESUMED in str(node.last_error) and again:
+                again -= 1
+                tried.clear()
             if state in (AVAILABLE, ACTIVE, DEPLOY_FAILED):
                 await self._usable(node)
                 if state != AVAILABLE or not steps:
                     return node
             verbs = {
-                **dict.fromkeys((ENROLLED, AVAILABLE, "clean failed", "inspect failed"), "manage"),
+                **dict.fromkeys((AVAILABLE, *_UNFINISHED), "manage"),
                 MANAGEABLE: "clean" if steps else "provide",
             }
             verb = verbs.get(state, "")
