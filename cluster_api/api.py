@@ -201,12 +201,12 @@ def status_of(item: Object, kind: str, keys: Sequence[str] = ("status",)) -> tup
     return next((tuple(str(each.get(key) or "") for key in keys) for each in found if each["type"] == kind), ())
 
 
-def labels_of(item: Object) -> Mapping[str, str]:
+def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
     """An object's labels."""
     return item["metadata"].get("labels") or {}
 
 
-def owner_of(item: Object, kind: str) -> str | None:
+def owner_of(item: Mapping[str, Any], kind: str) -> str | None:
     """The name of the object's owner of a kind."""
     owners: Sequence[Mapping[str, Any]] = item["metadata"].get("ownerReferences") or []
     return next((str(each["name"]) for each in owners if each["kind"] == kind), None)

@@ -23,9 +23,11 @@ class Claims:
         """Claim a server for a machine, `namespace/name`. Returns the owner: the machine's own name if the claim
         succeeded. `server` identifies the server."""
         name, annotations = _name(server), {_HOLDER: machine}
-        body = {"metadata": {"name": name, "annotations": annotations}, "spec": {"holderIdentity": name}}
-        await self._api.create(LEASE, self._namespace, body)
         found = await self._api.get(LEASE, self._namespace, name)
+        if found is None:
+            body = {"metadata": {"name": name, "annotations": annotations}, "spec": {"holderIdentity": name}}
+            await self._api.create(LEASE, self._namespace, body)
+            found = await self._api.get(LEASE, self._namespace, name)
         holder = "" if found is None else _holder(found)
         if found is None or holder == machine or not await self._is_abandoned(holder):
             return holder

@@ -6,10 +6,11 @@ import asyncio
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from metal_ipi.cluster_api import domains, manifests, settings
-from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object
+from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object, labels_of, owner_of
 from metal_ipi.cluster_api.engine.engine import Engine
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import State, name_of
@@ -127,16 +128,13 @@ class Clusters:
     api: Api
     engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
     """By the MetalIpiCluster's uid."""
-    ring: Callable[[], None] = lambda: None
-    """Called when a step of a cluster has ended."""
+    ring: Callable[[str], None] = lambda cluster: None
+    """Called when a step of a cluster, `namespace/name`, has ended."""
 
     async def cluster_of(self, item: Object) -> Object | None:
         """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
-        metadata = item["metadata"]
-        owners = metadata.get("ownerReferences") or []
-        owner = next((each["name"] for each in owners if each["kind"] == "Cluster"), None)
-        name = (metadata.get("labels") or {}).get(CLUSTER_LABEL) or owner
-        return await self.api.get(CLUSTER, metadata["namespace"], name) if name else None
+        name = cluster_name(item)
+        return await self.api.get(CLUSTER, item["metadata"]["namespace"], name) if name else None
 
     async def open(self, cluster: Object) -> Work:
         """The data of a cluster. Raises NotUsable, StateError, ApiError."""
@@ -149,7 +147,7 @@ class Clusters:
             raise NotUsable("NoFacility", f"there is no MetalIpiCluster {namespace}/{reference['name']}")
         secrets = await secrets_of(self.api, facility)
         store = SecretStore(self.api, facility, name)
-        engine = self._engine(facility, store, secrets)
+        engine = self._engine(facility, store, secrets, f"{namespace}/{name}")
         state = await engine.state()
         given = await self._manifests(cluster, facility, state)
         try:
@@ -198,10 +196,15 @@ class Clusters:
         if found is not None:
             await found.stop()
 
-    def _engine(self, facility: Object, store: SecretStore, secrets: Mapping[str, str]) -> Engine:
-        engine = self.engines.setdefault(_uid(facility), Engine(store, self.ring))
+    def _engine(self, facility: Object, store: SecretStore, secrets: Mapping[str, str], cluster: str) -> Engine:
+        engine = self.engines.setdefault(_uid(facility), Engine(store, partial(self.ring, cluster)))
         engine.learn(secrets.values())
         return engine
+
+
+def cluster_name(item: Mapping[str, Any]) -> str | None:
+    """The name of the Cluster that an object is labelled with, or owned by."""
+    return labels_of(item).get(CLUSTER_LABEL) or owner_of(item, CLUSTER.kind)
 
 
 async def secrets_of(api: Api, facility: Object) -> dict[str, str]:

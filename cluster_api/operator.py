@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import kopf
 
 from metal_ipi.cluster_api import metrics
 from metal_ipi.cluster_api.api import CLUSTER, MACHINE, ApiError, Resource
-from metal_ipi.cluster_api.clusters import NotUsable
+from metal_ipi.cluster_api.clusters import NotUsable, cluster_name
 from metal_ipi.cluster_api.engine.state import StateError
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub, Reconciler
 from metal_ipi.cluster_api.reconcilers.config import ConfigReconciler
@@ -26,29 +26,45 @@ _PREFIX = "metal-ipi.cluster.x-k8s.io"
 _logger = logging.getLogger(__name__)
 
 
-class _Bell:
-    """Wakes all waiting handlers: an object of a cluster changed, or a step ended."""
+class Bells:
+    """One for each cluster: wakes its waiting handlers when one of its objects changed, or one of its steps ended."""
 
     def __init__(self) -> None:
-        self._event = asyncio.Event()
+        self._waited_for: dict[str, asyncio.Event] = {}
 
-    def ring(self) -> None:
-        self._event.set()
-        self._event = asyncio.Event()
+    def ring(self, cluster: str) -> None:
+        """Wake the handlers of a cluster, and those of its namespace whose cluster is not known yet."""
+        for each in {cluster, unknown(cluster.partition("/")[0])}:
+            if event := self._waited_for.pop(each, None):
+                event.set()
 
-    async def wait(self, seconds: float) -> None:
+    async def wait(self, cluster: str, seconds: float) -> None:
+        """Wait until the cluster's is rung, but not longer."""
+        event = self._waited_for.setdefault(cluster, asyncio.Event())
         try:
-            await asyncio.wait_for(self._event.wait(), seconds)
+            await asyncio.wait_for(event.wait(), seconds)
         except TimeoutError:
             return
+
+
+def unknown(namespace: str) -> str:
+    """In the place of a cluster's name, for objects that say of none that they are its own."""
+    return f"{namespace}/"
+
+
+def cluster_of(item: Mapping[str, Any]) -> str:
+    """`namespace/name` of the cluster that an object is of, or `unknown`."""
+    namespace = item["metadata"]["namespace"]
+    name = item["metadata"]["name"] if item["kind"] == CLUSTER.kind else cluster_name(item)
+    return f"{namespace}/{name}" if name else unknown(namespace)
 
 
 class Operator:
     """The handlers of one process."""
 
     def __init__(self, hub: Hub) -> None:
-        self._bell = _Bell()
-        hub.clusters.ring = self._bell.ring
+        self._bells = Bells()
+        hub.clusters.ring = self._bells.ring
         self._reconcilers: Sequence[Reconciler] = (
             FacilityReconciler(hub),
             MachineReconciler(hub),
@@ -68,24 +84,24 @@ class Operator:
             kopf.on.event(*_selector(resource), registry=found)(self._changed)
         return found
 
-    async def _changed(self, **_: Any) -> None:
-        self._bell.ring()
+    async def _changed(self, body: kopf.Body, **_: Any) -> None:
+        self._bells.ring(cluster_of(body))
 
     def _register(self, registry: kopf.OperatorRegistry, reconciler: Reconciler) -> None:
         kind = reconciler.resource.kind
 
-        async def work(namespace: str | None, name: str, stopped: Any, **_: Any) -> None:
-            while not stopped:
-                await self._bell.wait(await self._look(reconciler, namespace or "", name))
+        async def work(namespace: str | None, name: str, stopped: Any, body: kopf.Body, **_: Any) -> None:
+            while not stopped:  # kopf keeps `body` as it is on the hub
+                await self._bells.wait(cluster_of(body), await self._look(reconciler, namespace or "", name))
 
-        async def end(namespace: str | None, name: str, **_: Any) -> None:
+        async def end(namespace: str | None, name: str, body: kopf.Body, **_: Any) -> None:
             while True:
                 try:
                     if await reconciler.gone(namespace or "", name):
                         return
                 except (ApiError, StateError, NotUsable) as error:
                     _logger.warning("%s %s/%s cannot be deleted yet: %s", kind, namespace, name, error)
-                await self._bell.wait(SOON)
+                await self._bells.wait(cluster_of(body), SOON)
 
         where = _selector(reconciler.resource)
         kopf.daemon(*where, registry=registry, id="work", cancellation_timeout=5.0, cancellation_backoff=0.5)(work)

@@ -1,0 +1,47 @@
+"""Which handlers are woken by what changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from metal_ipi.cluster_api.operator import Bells, cluster_of, unknown
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "expected"),
+    [
+        ("Cluster", {"name": "a"}, "fleet/a"),
+        ("Machine", {"name": "m", "labels": {"cluster.x-k8s.io/cluster-name": "a"}}, "fleet/a"),
+        ("MetalIpiCluster", {"name": "f", "ownerReferences": [{"kind": "Cluster", "name": "a"}]}, "fleet/a"),
+        ("MetalIpiCluster", {"name": "f"}, "fleet/"),
+    ],
+)
+def test_an_object_is_of_the_cluster_that_it_names(kind: str, metadata: dict[str, Any], expected: str) -> None:
+    assert cluster_of({"kind": kind, "metadata": {"namespace": "fleet", **metadata}}) == expected
+
+
+async def test_what_changes_wakes_its_own_cluster_only() -> None:
+    bells, woken = Bells(), list[str]()
+    waiting = ["fleet/a", "fleet/a", "fleet/b", "other/a", unknown("fleet"), unknown("other")]
+
+    async def wait(number: int, cluster: str) -> None:
+        await bells.wait(cluster, 10)
+        woken.append(f"{number} {cluster}")
+
+    tasks = [asyncio.create_task(wait(number, cluster)) for number, cluster in enumerate(waiting)]
+    await asyncio.sleep(0)
+    bells.ring("fleet/a")
+    await asyncio.wait(tasks, timeout=0.2)
+    assert sorted(woken) == ["0 fleet/a", "1 fleet/a", "4 fleet/"]
+    bells.ring(unknown("other"))  # an object that says of no cluster that it is its own
+    await asyncio.wait(tasks, timeout=0.2)
+    assert woken[3:] == ["5 other/"]
+    for task in tasks:
+        task.cancel()
+
+
+async def test_nobody_waits_longer_than_it_may() -> None:
+    await asyncio.wait_for(Bells().wait("fleet/a", 0.01), 5)
