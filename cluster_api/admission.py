@@ -105,7 +105,7 @@ def _checked(facility: Object, secrets: Mapping[str, str] | None) -> Settings:
     checks them. Raises NotUsable with all that is wrong."""
     try:
         if secrets is not None:
-            return read(facility, secrets, UNKNOWN)[1]
+            return read(facility["spec"], secrets, UNKNOWN)[1]
         tree = UNKNOWN.added(settings.merged(facility["spec"].get("settings") or {}, {}))
         return settings.validated({**tree, "rehearsal": True})
     except SettingsError as error:

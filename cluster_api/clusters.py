@@ -130,6 +130,10 @@ class Clusters:
     """By the MetalIpiCluster's uid."""
     ring: Callable[[str], None] = lambda cluster: None
     """Called when a step of a cluster, `namespace/name`, has ended."""
+    _settings: dict[str, tuple[Any, tuple[settings.Tree, Settings]]] = field(
+        default_factory=dict[str, tuple[Any, tuple[settings.Tree, Settings]]]
+    )
+    """What was read last, by the MetalIpiCluster's uid: of what, and the settings."""
 
     async def cluster_of(self, item: Object) -> Object | None:
         """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
@@ -151,7 +155,7 @@ class Clusters:
         state = await engine.state()
         given = await self._manifests(cluster, facility, state)
         try:
-            tree, valid = read(facility, secrets, given)
+            tree, valid = self._read(facility, secrets, given)
         except SettingsError as error:
             raise NotUsable("SettingsRefused", problems_text(error)) from None
         refuse_another_name(valid, cluster)
@@ -165,6 +169,14 @@ class Clusters:
             settings=valid,
             manifests=given,
         )
+
+    def _read(self, facility: Object, secrets: Mapping[str, str], given: Manifests) -> tuple[settings.Tree, Settings]:
+        """As `read`; what was read last of a cluster is read once, because all of its objects ask."""
+        said, uid = (facility["spec"], secrets, given), _uid(facility)
+        kept = self._settings.get(uid)
+        if kept is None or kept[0] != said:
+            kept = self._settings[uid] = (said, read(*said))
+        return kept[1]
 
     async def _manifests(self, cluster: Object, facility: Object, state: State) -> Manifests:
         """The user's manifests, which the control plane names; for a formed cluster those with which it was
@@ -192,6 +204,7 @@ class Clusters:
     async def close(self, facility: Object) -> None:
         """Stops and forgets the engine of a deleted cluster, and its manifests."""
         found = self.engines.pop(_uid(facility), None)
+        self._settings.pop(_uid(facility), None)
         await asyncio.to_thread(manifests.forget, _uid(facility))
         if found is not None:
             await found.stop()
@@ -219,11 +232,11 @@ async def secrets_of(api: Api, facility: Object) -> dict[str, str]:
 
 
 def read(
-    facility: Object, secrets: Mapping[str, str], given: Manifests | None = None
+    spec: Mapping[str, Any], secrets: Mapping[str, str], given: Manifests | None = None
 ) -> tuple[settings.Tree, Settings]:
-    """The settings of a MetalIpiCluster: with their secrets and the folders of manifests, and checked. Raises
-    SettingsError, NotUsable."""
-    tree = (given or Manifests()).added(settings.merged(facility["spec"].get("settings") or {}, secrets))
+    """The settings of a MetalIpiCluster, from its `spec`: with their secrets and the folders of manifests, and checked.
+    Raises SettingsError, NotUsable."""
+    tree = (given or Manifests()).added(settings.merged(spec.get("settings") or {}, secrets))
     valid = settings.validated(tree)
     if valid.rehearsal:
         raise NotUsable("SettingsRefused", "settings.rehearsal is for previews only: remove it")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
 import os
 import signal
@@ -21,10 +20,9 @@ import pulumi
 from pulumi import automation
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
-from pulumi.runtime import resource
-from pulumi.runtime.proto.source_pb2 import StackTrace
 from semver import VersionInfo
 
+from metal_ipi.stacks.spare_time import spare_time
 from tools.engine import Engine
 from tools.errors import StackError
 from tools.files import make_private, write_private
@@ -167,7 +165,7 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
     """Wraps the program: an error becomes a message, and its traceback goes to a file."""
 
     async def run() -> None:
-        _spare_time()
+        spare_time()
         try:
             program()
         except pulumi.RunError:
@@ -182,26 +180,6 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
         await asyncio.sleep(0)
 
     return run
-
-
-def _spare_time() -> None:
-    """Skips work that nobody uses. It takes a third of the time of a preview of 100 workers, and a sixth of the size of
-    its state.
-
-    - For each resource the SDK sends several debug messages to the engine and waits for each answer. The engine drops
-      them, because our commands do not use `--debug`.
-    - The garbage collector searches all objects after each 700 new ones, but the program keeps nearly all objects until
-      its end.
-    - For each resource the state stores the complete call stack of its declaration, and its innermost call again. The
-      state is written at every step.
-    """
-    pulumi.log.debug = _unheard
-    resource._get_stack_trace = StackTrace  # pyright: ignore[reportPrivateUsage]
-    gc.set_threshold(100_000, 50, 50)
-
-
-def _unheard(*message: object, **about: object) -> None:
-    """Replaces `pulumi.log.debug`."""
 
 
 def export(layout: Layout, command: EngineCommand) -> Deployment:

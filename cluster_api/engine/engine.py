@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from prometheus_client import Histogram
+
 from metal_ipi.cluster_api.engine.plan import Plan, Step, context, kept, plan, types
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of, type_of
 from metal_ipi.cluster_api.logs import Stamps
@@ -67,6 +69,7 @@ class Declaration:
 
 _PLANNING = ThreadPoolExecutor(1, thread_name_prefix="plan")
 """The plans of all clusters are made one after the other (`plan`); those that wait for their turn occupy no thread."""
+_PLANS = Histogram("metal_ipi_plan_seconds", "Seconds that one plan of a cluster took")
 
 
 class Engine:
@@ -113,7 +116,7 @@ class Engine:
             while self._planned is None or self._planned[0] != declaration.fingerprint:
                 self._renew()
                 state = await self.state()
-                made = partial(plan, declaration.program, state, self._types, declaration.stack)
+                made = partial(_timed, declaration.program, state, self._types, declaration.stack)
                 found = await asyncio.get_running_loop().run_in_executor(_PLANNING, made)
                 self.learn(found.secrets)
                 if state is self._state:  # else something was finished meanwhile
@@ -310,6 +313,11 @@ class _Log:
     ) -> None:
         if not debug:
             self._engine.set_message(urn, message)
+
+
+def _timed(*of: Any) -> Plan:
+    with _PLANS.time():
+        return plan(*of)
 
 
 def _leaves_something(kind: ResourceType) -> bool:

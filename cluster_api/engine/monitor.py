@@ -23,6 +23,7 @@ from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.proto import resource_pb2
 
 from metal_ipi.provider.values import secret_texts, to_python_map, to_wire_map
+from metal_ipi.stacks.spare_time import spare_time
 
 PROJECT = "metal-ipi"
 _STACK = "pulumi:pulumi:Stack"
@@ -123,11 +124,16 @@ def run(program: Callable[[], Any], answers: Answers, *, stack: str) -> tuple[li
 
 
 def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list[Registered], dict[str, Any]]:
+    spare_time()
     monitor = _Monitor(answers=answers, stack=stack)
     returned: dict[str, Any] = {}
 
+    async def declare() -> None:
+        returned.update(program())
+        await asyncio.sleep(0)  # as `tools.automation.guarded`
+
     async def whole() -> dict[str, Any]:
-        await runtime_stack.run_pulumi_func(lambda: returned.update(program()))
+        await runtime_stack.run_pulumi_func(declare)
         return {name: await _known(value) for name, value in returned.items()}
 
     loop = asyncio.new_event_loop()

@@ -53,6 +53,7 @@ def line(count: int, alone: dict[str, Any], all_: dict[str, Any]) -> Line:
         "memory_mib_per_cluster": round((all_["memory_mib"] - alone["memory_mib"]) / (count - 1), 1),
         "cpu_seconds_per_cluster": round(all_["cpu_seconds"] / count, 1),
         "requests_per_cluster": round(all_["requests"] / count),
+        "plans_per_cluster": round(all_["plans"] / count, 1),
         "at_rest": {
             "look_ms": all_["at_rest"]["look_ms"],
             "cpu_seconds_per_cluster_and_hour": round(all_["at_rest"]["cpu_seconds_per_hour"] / count, 1),
