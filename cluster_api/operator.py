@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -59,11 +60,38 @@ def cluster_of(item: Mapping[str, Any]) -> str:
     return f"{namespace}/{name}" if name else unknown(namespace)
 
 
+class Changes:
+    """Which events of objects matter: those of others than messages, which steps in progress change all the time."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+        """What was seen last, by uid."""
+
+    def matters(self, kind: str | None, item: Mapping[str, Any]) -> bool:
+        """Whether an event does; `kind` is the API's: None for an object that was listed, `DELETED`."""
+        uid = item["metadata"]["uid"]
+        before = self._seen.pop(uid, None)
+        if kind == "DELETED":
+            return True
+        now = self._seen[uid] = hash(json.dumps(_essence(item), sort_keys=True))
+        return now != before
+
+
+def _essence(item: Mapping[str, Any]) -> list[Any]:
+    status: Mapping[str, Any] = item.get("status") or {}
+    return [
+        {key: value for key, value in item["metadata"].items() if key not in ("resourceVersion", "managedFields")},
+        item.get("spec"),
+        {key: value for key, value in status.items() if key not in ("conditions", "deprecated")},
+        [(each["type"], each["status"], each.get("reason")) for each in status.get("conditions") or ()],
+    ]
+
+
 class Operator:
     """The handlers of one process."""
 
     def __init__(self, hub: Hub) -> None:
-        self._bells = Bells()
+        self._bells, self._changes = Bells(), Changes()
         hub.clusters.ring = self._bells.ring
         self._reconcilers: Sequence[Reconciler] = (
             FacilityReconciler(hub),
@@ -84,8 +112,10 @@ class Operator:
             kopf.on.event(*_selector(resource), registry=found)(self._changed)
         return found
 
-    async def _changed(self, body: kopf.Body, **_: Any) -> None:
-        self._bells.ring(cluster_of(body))
+    async def _changed(self, type: str | None, event: kopf.RawEvent, **_: Any) -> None:
+        item = event["object"]
+        if self._changes.matters(type, item):
+            self._bells.ring(cluster_of(item))
 
     def _register(self, registry: kopf.OperatorRegistry, reconciler: Reconciler) -> None:
         kind = reconciler.resource.kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metal_ipi.cluster_api.api import SECRET, Object, labels_of
 from metal_ipi.cluster_api.clusters import ASSETS, Work
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said
+from metal_ipi.cluster_api.reconcilers.base import RARELY, Reconciler, Said
 from metal_ipi.cluster_api.resources import OPENSHIFT_CONFIG
 from metal_ipi.cluster_api.store import secret_value
 from metal_ipi.components.install.assets import parse, stub
@@ -30,6 +30,7 @@ class ConfigReconciler(Reconciler):
         name = item["metadata"]["name"]
         await self._hub.api.apply(SECRET, work.namespace, name, secret_value(work.name, item, pointer))
         said = Said(status={"initialization": {"dataSecretCreated": True}, "dataSecretName": name})
+        said.again = RARELY
         return said.ready(True, "Created")
 
     async def _gone(self, item: Object, work: Work) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.cluster_api.operator import Bells, cluster_of, unknown
+from metal_ipi.cluster_api.operator import Bells, Changes, cluster_of, unknown
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,28 @@ async def test_what_changes_wakes_its_own_cluster_only() -> None:
 
 async def test_nobody_waits_longer_than_it_may() -> None:
     await asyncio.wait_for(Bells().wait("fleet/a", 0.01), 5)
+
+
+def _machine(
+    *, version: str = "1", server: str = "worker-0", message: str = "", status: str = "False", provisioned: bool = False
+) -> dict[str, Any]:
+    return {
+        "metadata": {"uid": "1", "name": "m", "resourceVersion": version},
+        "spec": {"server": server},
+        "status": {
+            "conditions": [{"type": "Ready", "status": status, "message": message}],
+            "deprecated": {"v1beta1": {"conditions": [{"message": message}]}},
+            "initialization": {"provisioned": provisioned},
+        },
+    }
+
+
+def test_messages_of_objects_wake_nobody() -> None:
+    changes = Changes()
+    assert changes.matters(None, _machine())
+    assert not changes.matters("MODIFIED", _machine(version="2", message="7 s"))
+    for other in (_machine(server="worker-1"), _machine(status="True"), _machine(provisioned=True)):
+        assert changes.matters("MODIFIED", other)
+        assert not changes.matters("MODIFIED", other)
+    assert changes.matters("DELETED", _machine(provisioned=True))
+    assert changes.matters("ADDED", _machine(provisioned=True))
