@@ -29,6 +29,9 @@ ACCOUNTS = "ironic-accounts"
 TLS = "ironic-tls"
 DATABASE_CA = "ironic-database-ca"
 
+_LEAVES_SECONDS = 5
+"""Seconds for which a conductor works on after its pod was told to end: in them kube-proxy learns that the Service has
+one pod less. They count as part of the pod's grace period."""
 _STOP_SECONDS = 120
 _ALIVE = Path(__file__).with_name("alive.py")
 _ALIVE_PATH = f"/etc/ironic/{_ALIVE.name}"
@@ -137,6 +140,8 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
             "timeoutSeconds": 40,  # longer than all its own timeouts: a busy conductor must not be restarted
             "failureThreshold": 3,
         },
+        # Its API ends at once when it is told to: by then nobody may be sent to it any more.
+        lifecycle={"preStop": {"exec": {"command": ["sleep", str(_LEAVES_SECONDS)]}}},
         resources={"requests": {"memory": "384Mi", "cpu": "100m"}},
     )
     tls = [] if args.plain_boot_files else [objects.mount("tls", "/etc/files/tls", read_only=True)]
@@ -163,7 +168,7 @@ def stateful_set(args: IronicArgs, *, changes: object) -> Object:
             "initContainers": [prepare, server],
             "containers": [ironic, *_sidecars(args)],
             "volumes": volumes,
-            "terminationGracePeriodSeconds": _STOP_SECONDS,
+            "terminationGracePeriodSeconds": _LEAVES_SECONDS + _STOP_SECONDS,
             "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_APART]}},
         },
         {"metal-ipi/made-of": changes},
