@@ -32,15 +32,23 @@ class Bells:
 
     def __init__(self) -> None:
         self._waited_for: dict[str, asyncio.Event] = {}
+        self._rung: dict[str, int] = {}
+
+    def rung(self, cluster: str) -> int:
+        """How often a cluster's was rung."""
+        return self._rung.get(cluster, 0)
 
     def ring(self, cluster: str) -> None:
         """Wake the handlers of a cluster, and those of its namespace whose cluster is not known yet."""
         for each in {cluster, unknown(cluster.partition("/")[0])}:
+            self._rung[each] = self.rung(each) + 1
             if event := self._waited_for.pop(each, None):
                 event.set()
 
-    async def wait(self, cluster: str, seconds: float) -> None:
-        """Wait until the cluster's is rung, but not longer."""
+    async def wait(self, cluster: str, seconds: float, *, since: int) -> None:
+        """Wait until the cluster's was rung more often than `since`, but not longer."""
+        if self.rung(cluster) != since:
+            return
         event = self._waited_for.setdefault(cluster, asyncio.Event())
         try:
             await asyncio.wait_for(event.wait(), seconds)
@@ -121,17 +129,20 @@ class Operator:
         kind = reconciler.resource.kind
 
         async def work(namespace: str | None, name: str, stopped: Any, body: kopf.Body, **_: Any) -> None:
-            while not stopped:  # kopf keeps `body` as it is on the hub
-                await self._bells.wait(cluster_of(body), await self._look(reconciler, namespace or "", name))
+            while not stopped:
+                since = self._bells.rung(cluster := cluster_of(body))  # kopf keeps `body` as it is on the hub
+                seconds = await self._look(reconciler, namespace or "", name)
+                await self._bells.wait(cluster, seconds, since=since)
 
         async def end(namespace: str | None, name: str, body: kopf.Body, **_: Any) -> None:
             while True:
+                since = self._bells.rung(cluster := cluster_of(body))
                 try:
                     if await reconciler.gone(namespace or "", name):
                         return
                 except (ApiError, StateError, NotUsable) as error:
                     _logger.warning("%s %s/%s cannot be deleted yet: %s", kind, namespace, name, error)
-                await self._bells.wait(cluster_of(body), SOON)
+                await self._bells.wait(cluster, SOON, since=since)
 
         where = _selector(reconciler.resource)
         kopf.daemon(*where, registry=registry, id="work", cancellation_timeout=5.0, cancellation_backoff=0.5)(work)
@@ -148,7 +159,7 @@ class Operator:
         except Exception:
             metrics.ERRORS.labels(kind).inc()
             _logger.exception("%s %s/%s", kind, namespace, name)
-            return SOON * 5
+            return SOON * 2
         finally:
             metrics.LOOKS.labels(kind).observe(time.monotonic() - began)
 

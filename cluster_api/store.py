@@ -1,11 +1,13 @@
 """The install state of a cluster: a Secret of its namespace, with one key for each resource that was made.
 
-Each key is written separately, so parallel steps never overwrite each other. `clusterctl move` moves the Secret,
-because the MetalIpiCluster owns it.
+Only the keys of changed resources are written, so steps never overwrite each other. What parallel steps have to write
+is written at once: the API applies changes of one object one after the other, and begins again where two came together,
+which takes long with an object of this size. `clusterctl move` moves the Secret, because the MetalIpiCluster owns it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 from collections.abc import Mapping
@@ -27,6 +29,9 @@ class SecretStore:
         self._api, self._owner, self._cluster = api, owner, cluster
         self._namespace = str(owner["metadata"]["namespace"])
         self.name = install_state_name(cluster)
+        self._writing = asyncio.Lock()
+        self._waiting: dict[str, str | None] = {}
+        """What is to be written next: packed entries by key, None for one that is removed."""
 
     async def load(self) -> State:
         """The complete state. Raises StateError, ApiError."""
@@ -35,11 +40,32 @@ class SecretStore:
         return State(entries={entry.urn: entry for entry in entries})
 
     async def save(self, urn: str, entry: Entry | None) -> None:
-        """Write one entry. Raises ApiError."""
-        data = {key_of(urn): None if entry is None else entry.packed()}
-        if await self._api.patch(SECRET, self._namespace, self.name, {"data": data}) is not None or entry is None:
+        """Write one entry, with those that others have to write. Raises ApiError."""
+        key = key_of(urn)
+        self._waiting[key] = None if entry is None else entry.packed()
+        try:
+            async with self._writing:
+                if key in self._waiting:  # nobody else has written it
+                    await self._write_all()
+        except BaseException:
+            self._waiting.pop(key, None)
+            raise
+
+    async def _write_all(self) -> None:
+        data, self._waiting = self._waiting, {}
+        try:
+            await self._write(data)
+        except BaseException:  # the others try again by themselves
+            self._waiting = {**data, **self._waiting}
+            raise
+
+    async def _write(self, data: Mapping[str, str | None]) -> None:
+        if await self._api.patch(SECRET, self._namespace, self.name, {"data": data}) is not None:
             return
-        body = secret(self._cluster, owned_by(self._owner), data)
+        left = {key: text for key, text in data.items() if text is not None}
+        if not left:
+            return
+        body = secret(self._cluster, owned_by(self._owner), left)
         body["metadata"]["name"] = self.name
         if await self._api.create(SECRET, self._namespace, body) is None:
             raise ApiError(f"Secret {self._namespace}/{self.name} was created by another process just now", 409)

@@ -25,9 +25,9 @@ from metal_ipi.stacks.problems import SettingsError
 
 _OFTEN = 3
 """A step that failed this often is reported as failed; it is retried nevertheless."""
-SOON, LATER, RARELY = 2.0, 20.0, 600.0
-"""Seconds until the next reconciliation if no event causes one: while a step is in progress, otherwise, and where
-nothing but objects of the hub can change."""
+JOINING, SOON, LATER, RARELY = 2.0, 5.0, 20.0, 600.0
+"""Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
+progress, otherwise, and where nothing but objects of the hub can change."""
 
 
 @dataclass(frozen=True, kw_only=True)

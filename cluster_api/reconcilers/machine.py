@@ -13,7 +13,7 @@ from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
-from metal_ipi.cluster_api.reconcilers.base import LATER, SOON, Reconciler, Said, doing, reason_of
+from metal_ipi.cluster_api.reconcilers.base import JOINING, LATER, Reconciler, Said, doing, reason_of
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 from metal_ipi.components.machines.node import Node
@@ -168,7 +168,7 @@ class MachineReconciler(Reconciler):
         if not waiting:
             well, reason, message = await joined.look(work, node, machine, plan)
             said.ready(well, reason, message)
-            said.again = LATER if reason == joined.JOINED else LATER / 2 if not well else SOON
+            said.again = LATER if reason == joined.JOINED else LATER / 2 if not well else JOINING
             return said
         if not told and not any(_is_claim(step) for step in waiting):
             return said.ready(False, "WaitingForBootstrapData", "the conditions of its OpenShiftConfig say why")

@@ -28,7 +28,7 @@ async def test_what_changes_wakes_its_own_cluster_only() -> None:
     waiting = ["fleet/a", "fleet/a", "fleet/b", "other/a", unknown("fleet"), unknown("other")]
 
     async def wait(number: int, cluster: str) -> None:
-        await bells.wait(cluster, 10)
+        await bells.wait(cluster, 10, since=bells.rung(cluster))
         woken.append(f"{number} {cluster}")
 
     tasks = [asyncio.create_task(wait(number, cluster)) for number, cluster in enumerate(waiting)]
@@ -44,7 +44,14 @@ async def test_what_changes_wakes_its_own_cluster_only() -> None:
 
 
 async def test_nobody_waits_longer_than_it_may() -> None:
-    await asyncio.wait_for(Bells().wait("fleet/a", 0.01), 5)
+    await asyncio.wait_for(Bells().wait("fleet/a", 0.01, since=0), 5)
+
+
+async def test_who_works_while_something_changes_looks_again_at_once() -> None:
+    bells = Bells()
+    since = bells.rung("fleet/a")
+    bells.ring("fleet/a")
+    await asyncio.wait_for(bells.wait("fleet/a", 60, since=since), 5)
 
 
 def _machine(
