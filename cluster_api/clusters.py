@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +32,8 @@ ASSETS, KEYS, FORMED = "install-assets-create", "keys", "bootstrap-complete"
 """Resources of the program that show the progress of a cluster."""
 _OF_SERVER = ("-server", "-installation")
 """Suffixes after the host name, in the names of resources of a server."""
+_RECENT = 1.0
+"""Seconds for which a cluster that was opened is the same for all of its objects, if nothing changes."""
 _OF_CLUSTER = frozenset({KEYS, "preflight", "mirror"})
 
 
@@ -121,6 +124,15 @@ class Work:
         return str(self.cluster["metadata"]["namespace"])
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Opened:
+    version: str
+    """The Cluster's."""
+    until: float
+    """On the monotonic clock."""
+    work: asyncio.Future[Work]
+
+
 @dataclass
 class Clusters:
     """All clusters of the hub that this process works for."""
@@ -134,11 +146,29 @@ class Clusters:
         default_factory=dict[str, tuple[Any, tuple[settings.Tree, Settings]]]
     )
     """What was read last, by the MetalIpiCluster's uid: of what, and the settings."""
+    _opened: dict[str, _Opened] = field(default_factory=dict[str, _Opened])
+    """By `namespace/name` of the Cluster."""
 
     async def cluster_of(self, item: Object) -> Object | None:
         """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
         name = cluster_name(item)
         return await self.api.get(CLUSTER, item["metadata"]["namespace"], name) if name else None
+
+    async def recent(self, cluster: Object) -> Work:
+        """As `open`; what many objects of a cluster ask for at once is opened once."""
+        where = f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
+        found, now = self._opened.get(where), time.monotonic()
+        if found is None or found.until < now or found.version != cluster["metadata"]["resourceVersion"]:
+            found = self._opened[where] = _Opened(
+                version=cluster["metadata"]["resourceVersion"],
+                until=now + _RECENT,
+                work=asyncio.ensure_future(self.open(cluster)),
+            )
+        return await asyncio.shield(found.work)
+
+    def forget(self, cluster: str) -> None:
+        """Something of a cluster, `namespace/name`, has changed: `recent` opens it again."""
+        self._opened.pop(cluster, None)
 
     async def open(self, cluster: Object) -> Work:
         """The data of a cluster. Raises NotUsable, StateError, ApiError."""

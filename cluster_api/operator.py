@@ -99,8 +99,8 @@ class Operator:
     """The handlers of one process."""
 
     def __init__(self, hub: Hub) -> None:
-        self._bells, self._changes = Bells(), Changes()
-        hub.clusters.ring = self._bells.ring
+        self._clusters, self._bells, self._changes = hub.clusters, Bells(), Changes()
+        hub.clusters.ring = self._ring
         self._reconcilers: Sequence[Reconciler] = (
             FacilityReconciler(hub),
             MachineReconciler(hub),
@@ -123,7 +123,11 @@ class Operator:
     async def _changed(self, type: str | None, event: kopf.RawEvent, **_: Any) -> None:
         item = event["object"]
         if self._changes.matters(type, item):
-            self._bells.ring(cluster_of(item))
+            self._ring(cluster_of(item))
+
+    def _ring(self, cluster: str) -> None:
+        self._clusters.forget(cluster)
+        self._bells.ring(cluster)
 
     def _register(self, registry: kopf.OperatorRegistry, reconciler: Reconciler) -> None:
         kind = reconciler.resource.kind

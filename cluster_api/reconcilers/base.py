@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -70,6 +72,8 @@ class Reconciler(ABC):
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._applied: dict[tuple[str, str], tuple[int, float]] = {}
+        """The Secrets that were applied last, by namespace and name: a hash of each, and until when it counts."""
 
     async def reconcile(self, namespace: str, name: str) -> float:
         """Reconcile an object once; returns the seconds until the next time. It may be cancelled at any moment, and is
@@ -90,7 +94,7 @@ class Reconciler(ABC):
             said.ready(False, "NotReferred", self._stranger(item, cluster))
         else:
             try:
-                work = await self._hub.clusters.open(cluster)
+                work = await self._hub.clusters.recent(cluster)
                 work.engine.may_leave = partial(self._hub.absences.in_place, work)
                 said = await self._reconcile(item, work)
                 await self._publish_logs(work)
@@ -203,6 +207,14 @@ class Reconciler(ABC):
             body = secret(work.name, owned_by(work.facility), data)
             await self._hub.api.apply(SECRET, work.namespace, logs_secret(work.name), body)
         work.engine.published = found
+
+    async def _apply(self, namespace: str, name: str, body: Mapping[str, Any]) -> None:
+        """Apply a Secret; one that was applied with the same content is left alone for RARELY seconds."""
+        content, now = hash(json.dumps(body, sort_keys=True)), time.monotonic()
+        before, until = self._applied.get((namespace, name), (0, now))
+        if content != before or until <= now:
+            await self._hub.api.apply(SECRET, namespace, name, body)
+            self._applied[namespace, name] = (content, now + RARELY)
 
     async def _write(self, item: Object, said: Said) -> None:
         """Writes only the changed fields; nothing if none changed."""

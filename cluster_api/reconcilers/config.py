@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metal_ipi.cluster_api.api import SECRET, Object, labels_of
+from metal_ipi.cluster_api.api import Object, labels_of
 from metal_ipi.cluster_api.clusters import ASSETS, Work
 from metal_ipi.cluster_api.reconcilers.base import RARELY, Reconciler, Said
 from metal_ipi.cluster_api.resources import OPENSHIFT_CONFIG
@@ -28,7 +28,7 @@ class ConfigReconciler(Reconciler):
         role: Role = "control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker"
         pointer = stub(parse(assets.outputs["stdout"]), POOLS[role])
         name = item["metadata"]["name"]
-        await self._hub.api.apply(SECRET, work.namespace, name, secret_value(work.name, item, pointer))
+        await self._apply(work.namespace, name, secret_value(work.name, item, pointer))
         said = Said(status={"initialization": {"dataSecretCreated": True}, "dataSecretName": name})
         said.again = RARELY
         return said.ready(True, "Created")

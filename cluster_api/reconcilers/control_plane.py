@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metal_ipi.cluster_api import conditions, domains
-from metal_ipi.cluster_api.api import MACHINE, SECRET, Object, status_of
+from metal_ipi.cluster_api.api import MACHINE, Object, status_of
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
@@ -181,14 +181,14 @@ class ControlPlaneReconciler(Reconciler):
     async def _write_kubeconfig(self, item: Object, work: Work, kubeconfig: str) -> None:
         """As the contract says: by name, label, type and key."""
         body = secret_value(work.name, item, kubeconfig)
-        await self._hub.api.apply(SECRET, work.namespace, f"{work.name}-kubeconfig", body)
+        await self._apply(work.namespace, f"{work.name}-kubeconfig", body)
 
     async def _write_outputs(self, item: Object, work: Work, outputs: Mapping[str, Any]) -> None:
         """Write the outputs that `up` has for a stack without a hub, as JSON; the kubeconfig has a Secret of its
         own."""
         published = {name: value for name, value in outputs.items() if name != "kubeconfig"}
         body = secret_value(work.name, item, json.dumps(published, sort_keys=True))
-        await self._hub.api.apply(SECRET, work.namespace, outputs_secret(work.name), body)
+        await self._apply(work.namespace, outputs_secret(work.name), body)
 
     async def _call_up_to_date(self, item: Object, machines: Sequence[Object]) -> None:
         """Set on each Machine whether it has the wanted release, as the contract requires of control planes."""
