@@ -7,7 +7,7 @@ import base64
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from metal_ipi.cluster_api import domains, manifests, settings
@@ -66,7 +66,7 @@ class Work:
         """The Cluster's name."""
         return str(self.cluster["metadata"]["name"])
 
-    @property
+    @cached_property
     def nodes(self) -> Nodes:
         """All machines that the settings list."""
         return Nodes.of(self.settings)
@@ -77,7 +77,7 @@ class Work:
         status: Mapping[str, Any] = self.facility.get("status") or {}
         return bool((status.get("initialization") or {}).get("provisioned"))
 
-    @property
+    @cached_property
     def servers(self) -> dict[str, ListedServer]:
         """The listed servers, by the names of their machines. Raises NotUsable on platforms that list none."""
         return servers_of(self.settings)
@@ -140,8 +140,8 @@ class Clusters:
     api: Api
     engines: dict[str, Engine] = field(default_factory=dict[str, Engine])
     """By the MetalIpiCluster's uid."""
-    ring: Callable[[str], None] = lambda cluster: None
-    """Called when a step of a cluster, `namespace/name`, has ended."""
+    ring: Callable[[str, str], None] = lambda cluster, step: None
+    """Called when a step of a cluster, `namespace/name`, has ended; with its name."""
     _settings: dict[str, tuple[Any, tuple[settings.Tree, Settings]]] = field(
         default_factory=dict[str, tuple[Any, tuple[settings.Tree, Settings]]]
     )

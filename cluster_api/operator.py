@@ -13,7 +13,7 @@ import kopf
 
 from metal_ipi.cluster_api import metrics
 from metal_ipi.cluster_api.api import CLUSTER, MACHINE, ApiError, Resource
-from metal_ipi.cluster_api.clusters import NotUsable, cluster_name
+from metal_ipi.cluster_api.clusters import ASSETS, NotUsable, cluster_name
 from metal_ipi.cluster_api.engine.state import StateError
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub, Reconciler
 from metal_ipi.cluster_api.reconcilers.config import ConfigReconciler
@@ -21,14 +21,19 @@ from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconcil
 from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
 from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
 from metal_ipi.cluster_api.reconcilers.remediation import RemediationReconciler
+from metal_ipi.cluster_api.resources import OPENSHIFT_CONFIG
 
 FINALIZER = "metal-ipi.cluster.x-k8s.io/finalizer"
 _PREFIX = "metal-ipi.cluster.x-k8s.io"
+_DATA = " data"
+"""Added to a cluster's name: the bell of its OpenShiftConfigs, which few changes concern."""
+_OF_DATA = frozenset({CLUSTER.kind, MACHINE.kind, OPENSHIFT_CONFIG.resource.kind})
 _logger = logging.getLogger(__name__)
 
 
 class Bells:
-    """One for each cluster: wakes its waiting handlers when one of its objects changed, or one of its steps ended."""
+    """One for each cluster, and others by their names: wakes waiting handlers when an object of a cluster changed, or
+    one of its steps ended."""
 
     def __init__(self) -> None:
         self._waited_for: dict[str, asyncio.Event] = {}
@@ -100,7 +105,7 @@ class Operator:
 
     def __init__(self, hub: Hub) -> None:
         self._clusters, self._bells, self._changes = hub.clusters, Bells(), Changes()
-        hub.clusters.ring = self._ring
+        hub.clusters.ring = self._step_ended
         self._reconcilers: Sequence[Reconciler] = (
             FacilityReconciler(hub),
             MachineReconciler(hub),
@@ -121,22 +126,28 @@ class Operator:
         return found
 
     async def _changed(self, type: str | None, event: kopf.RawEvent, **_: Any) -> None:
-        item = event["object"]
+        item: Mapping[str, Any] = event["object"]
         if self._changes.matters(type, item):
-            self._ring(cluster_of(item))
+            self._ring(cluster_of(item), data=item["kind"] in _OF_DATA)
 
-    def _ring(self, cluster: str) -> None:
+    def _step_ended(self, cluster: str, step: str) -> None:
+        self._ring(cluster, data=step == ASSETS)
+
+    def _ring(self, cluster: str, *, data: bool) -> None:
         self._clusters.forget(cluster)
         self._bells.ring(cluster)
+        if data:
+            self._bells.ring(f"{cluster}{_DATA}")
 
     def _register(self, registry: kopf.OperatorRegistry, reconciler: Reconciler) -> None:
         kind = reconciler.resource.kind
 
         async def work(namespace: str | None, name: str, stopped: Any, body: kopf.Body, **_: Any) -> None:
             while not stopped:
-                since = self._bells.rung(cluster := cluster_of(body))  # kopf keeps `body` as it is on the hub
+                bell = _bell(reconciler, cluster_of(body))  # kopf keeps `body` as it is on the hub
+                since = self._bells.rung(bell)
                 seconds = await self._look(reconciler, namespace or "", name)
-                await self._bells.wait(cluster, seconds, since=since)
+                await self._bells.wait(bell, seconds, since=since)
 
         async def end(namespace: str | None, name: str, body: kopf.Body, **_: Any) -> None:
             while True:
@@ -166,6 +177,10 @@ class Operator:
             return SOON * 2
         finally:
             metrics.LOOKS.labels(kind).observe(time.monotonic() - began)
+
+
+def _bell(reconciler: Reconciler, cluster: str) -> str:
+    return f"{cluster}{_DATA}" if isinstance(reconciler, ConfigReconciler) else cluster
 
 
 def _selector(resource: Resource) -> tuple[str, str, str]:

@@ -75,8 +75,8 @@ _PLANS = Histogram("metal_ipi_plan_seconds", "Seconds that one plan of a cluster
 class Engine:
     """One cluster; the module describes it."""
 
-    def __init__(self, store: Store, ring: Callable[[], None] = lambda: None) -> None:
-        """`ring` is called at the end of each step."""
+    def __init__(self, store: Store, ring: Callable[[str], None] = lambda step: None) -> None:
+        """`ring` is called at the end of each step, with its name."""
         self._store, self._ring = store, ring
         self.deciding = asyncio.Lock()
         """Held while deciding about a removal and starting it, so that two such decisions see each other."""
@@ -224,7 +224,7 @@ class Engine:
         del self._running[urn]
         self._leaving.discard(urn)
         self._tell()
-        self._ring()
+        self._ring(name_of(urn))
 
     async def _do(self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]]) -> None:
         began, name = time.monotonic(), name_of(urn)
