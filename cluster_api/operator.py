@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import kopf
 
@@ -126,7 +126,7 @@ class Operator:
         return found
 
     async def _changed(self, type: str | None, event: kopf.RawEvent, **_: Any) -> None:
-        item: Mapping[str, Any] = event["object"]
+        item = cast("Mapping[str, Any]", event["object"])
         if self._changes.matters(type, item):
             self._ring(cluster_of(item), data=item["kind"] in _OF_DATA)
 
