@@ -320,6 +320,8 @@ def _reconciler(fleet: Fleet, limit: int, name: str) -> MachineReconciler:
         async def open(self, cluster: Object) -> Work:
             return fleet.works[name]
 
+        recent = open
+
     return MachineReconciler(hub_of(fleet, One(cast(Api, fleet)), limit=limit))
 
 

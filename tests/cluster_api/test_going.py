@@ -344,7 +344,9 @@ def test_a_server_that_is_in_use_stays_in_the_settings() -> None:
         killed: Object = {"metadata": {"name": "killed"}, "spec": {}}
         assert await _gone(MachineReconciler(hub_of(objects, clusters)), killed, work)
         assert await claims.holder(work.servers["worker-4"].mac) is None
-        tree["platform"]["servers"] = [each for each in tree["platform"]["servers"] if each["name"] != "worker-4"]
+        left = [each for each in tree["platform"]["servers"] if each["name"] != "worker-4"]
+        spec = {"settings": {**tree, "platform": {**tree["platform"], "servers": left}}}
+        objects.there["MetalIpiCluster", "rack"] = {"metadata": metadata, "spec": spec}
         with pytest.raises(NotUsable, match=r"does not list rack-worker-4 any more"):
             await clusters.open(_cluster())
 
