@@ -61,7 +61,8 @@ def namespace(name: str, *, privileged: bool) -> Object:
 def pod(component: str, spec: Mapping[str, Any], annotations: Mapping[str, Any] | None = None) -> Object:
     """A pod template: an unprivileged user, and no token for the API server."""
     return {
-        "metadata": {"labels": labels(component), "annotations": dict(annotations or {})},
+        # The API drops an empty map: after a refresh `up` would have one to add.
+        "metadata": {"labels": labels(component), **({"annotations": dict(annotations)} if annotations else {})},
         "spec": {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
