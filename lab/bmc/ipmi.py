@@ -12,6 +12,7 @@ virtualbmc itself needs libvirt's Python bindings, which have to be compiled, an
 from __future__ import annotations
 
 import argparse
+import traceback
 import uuid
 from typing import Any
 
@@ -111,7 +112,10 @@ def main() -> None:
     kept = [Bmc(server, layout, options.port) for server in rack.servers]
     print(f"IPMI of {len(kept)} BMCs", flush=True)
     while True:
-        Session.wait_for_rsp(_WAIT_SECONDS)
+        try:
+            Session.wait_for_rsp(_WAIT_SECONDS)
+        except Exception:  # pyghmi's, for a packet in a wrong place, which a BMC does not answer
+            traceback.print_exc()
 
 
 if __name__ == "__main__":
