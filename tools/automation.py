@@ -3,7 +3,6 @@ expensive steps whose results nobody uses."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -22,7 +21,7 @@ from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 from semver import VersionInfo
 
-from metal_ipi.stacks.spare_time import spare_time
+from metal_ipi.stacks.spare_time import declared
 from tools.engine import Engine
 from tools.errors import StackError
 from tools.files import make_private, write_private
@@ -165,9 +164,8 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
     """Wraps the program: an error becomes a message, and its traceback goes to a file."""
 
     async def run() -> None:
-        spare_time()
         try:
-            program()
+            await declared(program)
         except pulumi.RunError:
             raise
         except Exception as error:
@@ -175,9 +173,6 @@ def guarded(program: Program, log: Path) -> Callable[[], Awaitable[None]]:
             if type(error).__module__.partition(".")[0] == _OURS:
                 raise pulumi.RunError(str(error)) from error
             raise pulumi.RunError(f"{type(error).__name__}: {error}\n(details are in {log})") from error
-        # Lets the registrations begin. If the SDK's runtime sees none, it waits for outputs instead and walks over all
-        # pending ones each time one is done; that took longer than everything else in a preview of 100 workers.
-        await asyncio.sleep(0)
 
     return run
 

@@ -23,7 +23,7 @@ from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.proto import resource_pb2
 
 from metal_ipi.provider.values import secret_texts, to_python_map, to_wire_map
-from metal_ipi.stacks.spare_time import spare_time
+from metal_ipi.stacks.spare_time import declared
 
 PROJECT = "metal-ipi"
 _STACK = "pulumi:pulumi:Stack"
@@ -124,13 +124,11 @@ def run(program: Callable[[], Any], answers: Answers, *, stack: str) -> tuple[li
 
 
 def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list[Registered], dict[str, Any]]:
-    spare_time()
     monitor = _Monitor(answers=answers, stack=stack)
     returned: dict[str, Any] = {}
 
     async def declare() -> None:
-        returned.update(program())
-        await asyncio.sleep(0)  # as `tools.automation.guarded`
+        returned.update(await declared(program))
 
     async def whole() -> dict[str, Any]:
         await runtime_stack.run_pulumi_func(declare)

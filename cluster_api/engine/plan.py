@@ -64,17 +64,15 @@ class Plan:
 
     def ready(self) -> Iterator[Step]:
         """Steps that can be done now: their dependencies are complete, and their inputs are known."""
-        pending = {urn for urn, step in self.steps.items() if step.action != "keep"}
         kept_by = {each for step in self.steps.values() if step.entry for each in step.entry.dependencies}
+        yield from (step for step in self._next() if not has_unknown(step.inputs))
+        yield from (step for step in self.steps.values() if step.action == "delete" and step.urn not in kept_by)
+
+    def _next(self) -> Iterator[Step]:
+        """Steps whose dependencies are complete, without deletions."""
+        pending = {urn for urn, step in self.steps.items() if step.action != "keep"}
         for step in self.steps.values():
-            if step.action == "delete":
-                if step.urn not in kept_by:
-                    yield step
-            elif (
-                step.action in ("create", "update")
-                and not pending.intersection(step.dependencies)
-                and not has_unknown(step.inputs)
-            ):
+            if step.action in ("create", "update") and pending.isdisjoint(step.dependencies):
                 yield step
 
     def after(self, done: Step, entry: Entry) -> Plan | None:
@@ -94,15 +92,9 @@ class Plan:
 
     def _is_open(self) -> bool:
         """Whether the program would tell more now: the inputs of a step, or its own outputs."""
-        left = {urn: step for urn, step in self.steps.items() if step.action != "keep"}
-        if not left:
+        if all(step.action == "keep" for step in self.steps.values()):
             return None in self.outputs.values()
-        return any(
-            step.action in ("create", "update")
-            and left.keys().isdisjoint(step.dependencies)
-            and has_unknown(step.inputs)
-            for step in left.values()
-        )
+        return any(has_unknown(step.inputs) for step in self._next())
 
     def waiting(self, mine: Callable[[str], bool]) -> list[Step]:
         """The names of selected resources that do not exist yet, or differ from their declaration."""

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from lab.bmc.control import Control
-from lab.bmc.identity import is_wide
+from lab.bmc.identity import WIDE, network_of
 from lab.bmc.rack import Bmc, Rack, guest_spec
 from lab.facts import Facts, require
 from lab.layout import Layout
@@ -65,7 +65,7 @@ async def _serve(layout: Layout, machines: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
-        if any(is_wide(each.address) for each in facts.rack.servers):
+        if any(network_of(each.address) is WIDE for each in facts.rack.servers):
             await _have(f"{plan.WIDE_GATEWAY}/{plan.WIDE.partition('/')[2]}")
         await rack.open(_listen)
         ipmi = await _start_ipmi(layout)

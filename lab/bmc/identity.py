@@ -75,7 +75,7 @@ class Network:
 
 
 _OWN = Network(gateway=plan.GATEWAY, prefix=plan.INFRASTRUCTURE_PREFIX, bmcs=plan.BMCS, servers=plan.SERVERS)
-_WIDE = Network(
+WIDE = Network(
     gateway=plan.WIDE_GATEWAY,
     prefix=ipaddress.ip_network(plan.WIDE).prefixlen,
     bmcs=plan.WIDE_BMCS,
@@ -85,12 +85,12 @@ _WIDE = Network(
 
 def network(count: int) -> Network:
     """That of a rack with so many servers."""
-    return _OWN if count <= LARGEST else _WIDE
+    return _OWN if count <= LARGEST else WIDE
 
 
-def is_wide(address: str) -> bool:
-    """Whether a server, by its address, is of a rack with a wide network."""
-    return ipaddress.ip_address(address) in ipaddress.ip_network(plan.WIDE)
+def network_of(address: str) -> Network:
+    """That of the rack of a server, by its address."""
+    return WIDE if ipaddress.ip_address(address) in ipaddress.ip_network(plan.WIDE) else _OWN
 
 
 def make(count: int, ca_path: str, *, most: int = LARGEST) -> list[Server]:

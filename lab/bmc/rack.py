@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.bmc import application
 from lab.bmc.driver import Loop, SystemsDriver
-from lab.bmc.identity import LARGEST, MOST, Guest, is_wide, network
+from lab.bmc.identity import WIDE, Guest, network_of
 from lab.bmc.identity import Server as Identity
 from lab.bmc.redfish import Redfish
 from lab.bmc.server import Server
@@ -31,7 +31,7 @@ def spec(identity: Identity) -> MachineSpec:
         hostname=identity.name,
         mac=identity.mac,
         addresses=_addresses(identity.address),
-        ipv6=_ipv6(identity.address) if link.has_ipv6() and not is_wide(identity.address) else None,
+        ipv6=_ipv6(identity.address) if link.has_ipv6() and network_of(identity.address) is not WIDE else None,
         memory_mib=MEMORY_MIB,
         cpus=1,
         disks=(
@@ -62,7 +62,7 @@ def guest_spec(guest: Guest) -> MachineSpec:
 
 
 def _addresses(address: str) -> tuple[Address, ...]:
-    where = network(MOST if is_wide(address) else LARGEST)
+    where = network_of(address)
     return (Address(address=address, prefix=where.prefix, gateway=where.gateway, public=True),)
 
 

@@ -20,7 +20,7 @@ from tools.policies import OFF
 WORKERS = (5, 25, 100)
 FLEETS = (100, 500)
 SERVERS = 200
-CLUSTERS = 50
+CLUSTERS = 3
 
 
 def arguments(given: Sequence[str]) -> argparse.Namespace:
@@ -36,7 +36,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--fleets", type=_numbers, default=FLEETS, help="what `scale` measures (default: 100,500)")
     parser.add_argument("--pairs", type=int, default=3, help="pairs of previews, ours and bare (default: 3)")
     parser.add_argument("--servers", type=int, default=SERVERS, help="what `ironic` has deployed (default: 200)")
-    parser.add_argument("--clusters", type=int, default=CLUSTERS, help="what `clusters` has at once (default: 50)")
+    parser.add_argument("--clusters", type=int, default=CLUSTERS, help="what `clusters` has at once (default: 3)")
     return parser.parse_args(given)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from lab.bmc.identity import MOST
 from lab.cluster_api import CLUSTERCTL, MANAGER
 from tests.bench.clusters_load import SIZE
@@ -16,12 +18,20 @@ from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK
 
 _LIMIT = 7200
+_MEMORY = 1400 << 20
+"""Bytes for each cluster: three or four API servers of 310 MiB, etcd and six machines."""
 
 
 def clusters(count: int, scratch: Path) -> Iterator[Line]:
     """One line: so many at once, against one."""
     if not 1 < count <= MOST // SIZE:
         raise BenchError(f"--clusters {count}: give 2 to {MOST // SIZE}, for the lab has at most {MOST} servers")
+    there, needed = psutil.virtual_memory().available, count * _MEMORY
+    if there < needed:
+        raise BenchError(
+            f"--clusters {count}: they need {needed >> 30} GiB of memory, most of it for their API servers, and "
+            f"{there >> 30} are free: give a smaller number"
+        )
     for tool in (MANAGER, CLUSTERCTL):
         tool.ensure(say)
     directory = scratch / "clusters"

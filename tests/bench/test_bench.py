@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,6 +56,12 @@ def test_many_clusters_are_told_per_cluster() -> None:
 def test_a_number_of_clusters_that_the_lab_cannot_have_is_refused(count: int, tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=f"--clusters {count}: give 2 to 66"):
         next(clusters(count, tmp_path))
+
+
+def test_clusters_for_which_there_is_no_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=24 << 30))
+    with pytest.raises(BenchError, match=r"--clusters 50: they need 68 GiB of memory.*and 24 are free"):
+        next(clusters(50, tmp_path))
 
 
 @pytest.mark.programs
