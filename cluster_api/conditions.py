@@ -36,3 +36,12 @@ def written(item: Object, said: Sequence[Mapping[str, Any]], now: datetime | Non
         since = old["lastTransitionTime"] if old is not None and same else time
         before[each["type"]] = {**each, "lastTransitionTime": since, "observedGeneration": generation}
     return [before[kind] for kind in sorted(before)]
+
+
+def differ_in_messages(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two statuses have the same conditions, with other messages at most."""
+    return _silent(before) == _silent(after)
+
+
+def _silent(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{**each, "message": ""} for each in status.get("conditions") or ()]

@@ -30,6 +30,9 @@ _OFTEN = 3
 JOINING, SOON, LATER, RARELY = 2.0, 5.0, 20.0, 600.0
 """Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
 progress, otherwise, and where nothing but objects of the hub can change."""
+_MESSAGES = 15.0
+"""Seconds between two changes of an object in which only messages differ. Cluster API copies the message of a machine
+to four more objects, and the hub converts each of them to four versions of its API."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,9 @@ class Reconciler(ABC):
         self._hub = hub
         self._applied: dict[tuple[str, str], tuple[int, float]] = {}
         """The Secrets that were applied last, by namespace and name: a hash of each, and until when it counts."""
+        self._wrote: dict[tuple[str, str], float] = {}
+        """When a status was written that was written just now, by the object's namespace and name, on the monotonic
+        clock."""
 
     async def reconcile(self, namespace: str, name: str) -> float:
         """Reconcile an object once; returns the seconds until the next time. It may be cancelled at any moment, and is
@@ -217,16 +223,23 @@ class Reconciler(ABC):
             self._applied[namespace, name] = (content, now + RARELY)
 
     async def _write(self, item: Object, said: Said) -> None:
-        """Writes only the changed fields; nothing if none changed."""
-        metadata, api = item["metadata"], self._hub.api
+        """Writes only the changed fields; nothing if none changed, or if messages changed that were written just now:
+        then `said.again` is when they may be written."""
+        metadata, api, now = item["metadata"], self._hub.api, time.monotonic()
         place = (self.resource, metadata["namespace"], metadata["name"])
         spec = {key: value for key, value in said.spec.items() if (item.get("spec") or {}).get(key) != value}
         if spec:
             await api.patch(*place, {"spec": spec})
         before: Mapping[str, Any] = item.get("status") or {}
+        self._wrote = {key: when for key, when in self._wrote.items() if when > now - _MESSAGES}
         status = {**said.status, "conditions": conditions.written(item, said.conditions)}
         changed = {key: value for key, value in status.items() if before.get(key) != value}
+        wrote = self._wrote.get(place[1:])
+        if wrote and set(changed) == {"conditions"} and conditions.differ_in_messages(before, status):
+            said.again = min(said.again, wrote + _MESSAGES - now)
+            return
         if changed:
+            self._wrote[place[1:]] = now
             await api.patch(*place, {"status": changed}, "status")
 
 

@@ -119,36 +119,37 @@ class MachineReconciler(Reconciler):
 
     async def _claim(self, item: Object, machine: Object, work: Work) -> Choice:
         role = item["spec"].get("pool") or ("control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker")
-        taken = {
-            str(each["spec"]["server"]): str(each["metadata"]["name"])
-            for each in await self._all(work)
-            if each["spec"].get("server") and each["metadata"]["name"] != item["metadata"]["name"]
-        }
         refused, domain = set[str](), machine["spec"].get("failureDomain")
         within = domains.of(work.facility).get(domain, ()) if domain else work.servers
         servers = {name: server for name, server in work.servers.items() if name in within}
-        whose = f"{work.namespace}/{item['metadata']['name']}"
+        whose, wanted = f"{work.namespace}/{item['metadata']['name']}", item["spec"].get("server")
+        has = wanted in servers and await self._hub.claims.holder(servers[wanted].mac) == whose
+        taken = {} if has else await self._taken(item, work)
         while True:
             choice = choose(
-                wanted=item["spec"].get("server"),
-                role=role,
-                servers=servers,
-                taken=taken,
-                refused=frozenset(refused),
-                domain=domain,
+                wanted=wanted, role=role, servers=servers, taken=taken, refused=frozenset(refused), domain=domain
             )
-            if not choice.server:
+            if has or not choice.server:
                 return choice
             holder = await self._hub.claims.claim(work.servers[choice.server].mac, whose)
             if holder == whose:
                 return choice
             refused.add(choice.server)
-            if item["spec"].get("server"):
+            if wanted:
                 return Choice(
                     reason="ServerRefused",
                     message=f"server {choice.server} ({work.servers[choice.server].mac}) is claimed by MetalIpiMachine "
                     f"{holder}: remove it from the settings of one of the two clusters",
                 )
+
+    async def _taken(self, item: Object, work: Work) -> dict[str, str]:
+        """The servers of the cluster's other objects, and whose each is."""
+        found = await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
+        return {
+            str(each["spec"]["server"]): str(each["metadata"]["name"])
+            for each in found
+            if each["spec"].get("server") and each["metadata"]["name"] != item["metadata"]["name"]
+        }
 
     async def _seen(self, item: Object, machine: Object, work: Work, plan: Plan, node: Node, *, told: bool) -> Said:
         def mine(name: str) -> bool:
@@ -190,10 +191,10 @@ class MachineReconciler(Reconciler):
         mine = [urn for urn in state.entries if is_of(node, name_of(urn))]
         holder = await self._hub.claims.holder(mac)
         if holder is None and mine:  # nobody's: as after a move to another hub, which takes no Lease along
-            if others := await self._named(server, item, work):
+            if other := (await self._taken(item, work)).get(server):
                 raise NotUsable(
                     "ServerRefused",
-                    f"the owner of server {server} is not known: MetalIpiMachine {others[0]} names it too",
+                    f"the owner of server {server} is not known: MetalIpiMachine {other} names it too",
                 )
             holder = await self._hub.claims.claim(mac, whose)
         if holder != whose:  # it was refused: what runs there is another's
@@ -218,16 +219,6 @@ class MachineReconciler(Reconciler):
             await work.engine.upload_again(node.hostname)
         await self._hub.claims.give_back(whose)
         return True
-
-    async def _named(self, server: str, item: Object, work: Work) -> list[str]:
-        """The names of the cluster's other objects that name a server."""
-        names = [
-            str(each["metadata"]["name"]) for each in await self._all(work) if each["spec"].get("server") == server
-        ]
-        return [name for name in names if name != item["metadata"]["name"]]
-
-    async def _all(self, work: Work) -> list[Object]:
-        return await self._hub.api.list(self.resource, work.namespace, f"{CLUSTER_LABEL}={work.name}")
 
 
 def _is_claim(step: Step) -> bool:

@@ -156,6 +156,24 @@ def test_a_machine_that_was_refused_takes_no_server_of_another_with_it() -> None
     asyncio.run(whole())
 
 
+def test_a_machine_keeps_its_server_when_another_one_names_it() -> None:
+    class Choosing(MachineReconciler):
+        async def choice(self, item: Object, work: Work) -> tuple[str, str]:
+            found = await self._claim(item, {"metadata": {}, "spec": {}}, work)
+            return found.server, found.message
+
+    async def whole() -> None:
+        objects, work = Objects(), work_of(Steps())
+        reconciler = Choosing(hub_of(objects))
+        first = _machine(objects, "first", "worker-4")
+        assert await reconciler.choice(first, work) == ("worker-4", "")
+        second = _machine(objects, "second", "worker-4")
+        assert await reconciler.choice(first, work) == ("worker-4", "")
+        assert await reconciler.choice(second, work) == ("", "server worker-4 is MetalIpiMachine first's")
+
+    asyncio.run(whole())
+
+
 def _cluster() -> Object:
     return {
         "metadata": {"name": "rack", "namespace": "facility"},
