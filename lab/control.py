@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.errors import LabError, SandboxRefused, ServiceFailed
@@ -108,6 +109,9 @@ def up(wanted: Wanted, report: Report) -> None:
             process = _spawn(wanted)
         try:
             _await(layout, process, report)
+            if process is not None and not _leads(process, layout):
+                process.kill()  # that of an interrupted `up` came first: ours would take over when that one is stopped
+                process.wait()
         finally:
             if process is not None and process.poll() is None:
                 process.returncode = 0  # it goes on without us: nothing to wait for, nothing to warn about
@@ -324,6 +328,15 @@ def _await(layout: Layout, process: subprocess.Popen[bytes] | None, report: Repo
         if ended or (seen["state"] == "stopped" and (appeared or process is None)):
             raise SandboxRefused(f"the lab's supervisor ended while starting:\n{tail(layout, 'supervisor')}")
         time.sleep(0.02)
+
+
+def _leads(process: subprocess.Popen[bytes], layout: Layout) -> bool:
+    """Whether the supervisor that runs is the one that a process, `unshare`, has started."""
+    try:
+        fields = Path(f"/proc/{holder(layout.lock)}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return True  # it has just ended: the next command finds that
+    return f"PPid:\t{process.pid}" in fields
 
 
 def _faults(layout: Layout, seen: dict[str, Any]) -> list[str]:
