@@ -70,10 +70,13 @@ def _deployment(hub: Hub) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "asked",
     [
-        ["--contract", "v1beta2"],
-        [f"--{part}={clusterctl.NAME}:{_NEWER}" for part in clusterctl.PROVIDERS],  # as the lab does
+        pytest.param(["--contract", "v1beta2"], id="contract"),
+        pytest.param(  # as the lab does
+            [f"--{part}={clusterctl.NAME}:{_NEWER}" for part in clusterctl.PROVIDERS],
+            id="versions",
+            marks=pytest.mark.nightly,
+        ),
     ],
-    ids=["contract", "versions"],
 )
 def test_an_upgrade_keeps_objects(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Sequence[str]

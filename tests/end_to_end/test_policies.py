@@ -91,12 +91,14 @@ def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Projec
     assert cluster.devices() == before
 
 
+@pytest.mark.nightly
 def test_a_preview_of_another_cluster_in_its_place_is_refused(cluster: Project) -> None:
     cluster.configure(clusterName="other")
     told = cluster.make("preview", fails=True).text
     assert f"{_RULE}lab-control-plane-0 would be deleted, or replaced" in told
 
 
+@pytest.mark.nightly
 def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
     before, uploaded = cluster.holdings(), cluster.uploaded()
     cluster.configure(**_WRONG)
@@ -108,6 +110,7 @@ def test_a_bad_configuration_changes_nothing(cluster: Project) -> None:
     assert cluster.uploaded() == uploaded
 
 
+@pytest.mark.nightly
 def test_a_replacement_without_consent_is_refused_before_anything_is_done(
     cluster: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def _made(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_three_facilities_are_compared_in_ten_seconds_also_where_one_cannot_be_previewed(
     changed: Project, record_property: Callable[[str, object], None], tmp_path: Path
 ) -> None:

@@ -155,6 +155,7 @@ def _command_lines() -> set[str]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     """And no BMC's account is shown or kept in clear meanwhile."""
     before, markers = _boots(rack), _markers(rack)

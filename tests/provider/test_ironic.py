@@ -247,6 +247,7 @@ async def test_the_resource_and_its_installation(site: Site, web: Web) -> None:
     assert site.hardware(0)[0] == "Off"
 
 
+@pytest.mark.nightly
 async def test_a_server_is_lent_and_installed_afterwards(site: Site, web: Web) -> None:
     iso = {"url": web.iso.url, "sha256": web.iso.sha256}
     config = site.config({"server-0": site.server(0)}, liveIso=iso, release="remove")
@@ -449,6 +450,7 @@ async def test_cleaning_that_failed_is_told_and_tried_again(site: Site) -> None:
         await driver.give_back(machine_id)
 
 
+@pytest.mark.nightly
 async def test_an_allocation_that_a_locked_database_failed_is_asked_for_again(site: Site) -> None:
     settings = site.settings({"server-4": site.server(4)}, release="remove")
     async with site.driver(settings) as driver:
@@ -466,6 +468,7 @@ def bios_step(**settings: str) -> dict[str, Any]:
     return {"interface": "bios", "step": "apply_configuration", "args": json.dumps({"settings": told})}
 
 
+@pytest.mark.nightly
 async def test_clean_steps_are_done_before_a_server_is_available_and_once(site: Site) -> None:
     def settings(*steps: dict[str, Any]) -> Settings:
         return site.settings({"server-4": site.server(4, cleanSteps=list(steps))})
@@ -592,6 +595,7 @@ async def booted(site: Site, mac: str) -> ipxe.Boot | None:
         return await ipxe.run(f"{site.ironic.files}/boot.ipxe", variables, fetch, lambda line: None, head)
 
 
+@pytest.mark.nightly
 async def test_a_server_by_ipmi_boots_from_the_network_twice_and_is_given_back(
     site: Site, ipmi_rack: tuple[World, int]
 ) -> None:
@@ -681,6 +685,7 @@ async def test_what_a_server_by_ipmi_is_refused_with(site: Site, ipmi_rack: tupl
         await driver.give_back(f"worker-0/{node.id}")
 
 
+@pytest.mark.nightly
 async def test_a_node_that_somebody_has_enrolled_boots_from_the_network(site: Site) -> None:
     """By its name: with a port that whoever enrolled it has made; nothing of the node but the instance is changed."""
     async with site.driver(site.settings({"server-4": site.server(4)}, claimant="stack-b")) as driver:
@@ -732,6 +737,7 @@ async def test_a_node_that_somebody_has_enrolled_boots_from_the_network(site: Si
     assert site.ironic.client.get(path).status_code == 404
 
 
+@pytest.mark.nightly
 async def test_every_driver_of_the_service_is_one_of_ironics(site: Site, ipmi_rack: tuple[World, int]) -> None:
     """Its interfaces, too, or no conductor would start. A server with idrac boots its disc by Dell's own call."""
     found = site.ironic.client.get("/v1/drivers").json()["drivers"]

@@ -103,6 +103,7 @@ class Server:
             return failure
 
 
+@pytest.mark.nightly
 async def test_raid_and_firmware_are_done_when_a_server_is_deployed(site: Site) -> None:
     server, rack = Server(site), site.rack
     with offered(site, firmware("BIOS", "lab-2.0")) as url:
@@ -120,6 +121,7 @@ async def test_raid_and_firmware_are_done_when_a_server_is_deployed(site: Site) 
     assert (server.volumes(), server.disks()) == ([], [4096, 8192])
 
 
+@pytest.mark.nightly
 async def test_a_step_that_fails_is_told_once_and_does_not_boot_the_installer(site: Site) -> None:
     server, boots = Server(site), len(site.rack.machines.boots)
     site.rack.fault("raid_refused")
