@@ -100,6 +100,19 @@ def _essence(item: Mapping[str, Any]) -> list[Any]:
     ]
 
 
+class _NoDifferences(kopf.DiffBaseStorage):
+    """No handler asks what changed in an object: kopf keeps no copy of it in its annotations, and compares nothing."""
+
+    def build(self, *, body: kopf.Body, extra_fields: object = None) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence:
+        return kopf.BodyEssence()
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        return
+
+
 class Operator:
     """The handlers of one process."""
 
@@ -190,7 +203,7 @@ def _selector(resource: Resource) -> tuple[str, str, str]:
 async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.persistence.finalizer = FINALIZER
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
+    settings.persistence.diffbase_storage = _NoDifferences()
     settings.posting.enabled = False
     settings.scanning.disabled = True
     settings.peering.standalone = True

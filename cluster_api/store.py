@@ -42,7 +42,7 @@ class SecretStore:
     async def save(self, urn: str, entry: Entry | None) -> None:
         """Write one entry, with those that others have to write. Raises ApiError."""
         key = key_of(urn)
-        self._waiting[key] = None if entry is None else entry.packed()
+        self._waiting[key] = None if entry is None else await asyncio.to_thread(entry.packed)
         try:
             async with self._writing:
                 if key in self._waiting:  # nobody else has written it

@@ -54,13 +54,15 @@ def _object(group: str, kind: str, name: str, spec: Mapping[str, Any], **metadat
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": dict(spec)}
 
 
-def facility(hub: Hub, settings: Mapping[str, Any], secrets: Mapping[str, str], namespace: str = "facility") -> None:
-    """A Cluster, its MetalIpiCluster and the Secret of its settings."""
+def facility(
+    hub: Hub, settings: Mapping[str, Any], secrets: Mapping[str, str], namespace: str = "facility", **metadata: Any
+) -> None:
+    """A Cluster, its MetalIpiCluster, which has `metadata` too, and the Secret of its settings."""
     name = str(settings["clusterName"])
     data = {key: base64.b64encode(value.encode()).decode() for key, value in secrets.items()}
     hub.make("secrets", {"metadata": {"name": f"{name}-settings"}, "data": data}, namespace)
     spec = {"settings": settings, "secretsRef": {"name": f"{name}-settings"}}
-    made = _object("infrastructure", "MetalIpiCluster", name, spec, labels={_CLUSTER: name})
+    made = _object("infrastructure", "MetalIpiCluster", name, spec, labels={_CLUSTER: name}, **metadata)
     hub.make(FACILITIES, made, namespace)
     hub.make(
         CLUSTERS,

@@ -51,9 +51,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
         yield made
 
 
-def provisioned(hub: Hub, name: str, namespace: str = "facility") -> None:
+def provisioned(hub: Hub, name: str, namespace: str = "facility", **metadata: Any) -> None:
     """A facility whose preflight has passed."""
-    made.facility(hub, *made.settings(name), namespace)
+    made.facility(hub, *made.settings(name), namespace, **metadata)
     status = {"status": {"initialization": {"provisioned": True}}}
     hub.patch(made.FACILITIES, name, status, "status", namespace)
 
@@ -331,7 +331,8 @@ def test_manifests_of_the_users_are_checked_as_previews_check_them(hub: Hub) -> 
 
 
 def test_a_machine_is_told_where_its_configuration_is(hub: Hub) -> None:
-    provisioned(hub, "told")
+    # Nobody reads its state before it is there.
+    provisioned(hub, "told", annotations={"cluster.x-k8s.io/paused": ""})
     facility = hub.get(made.FACILITIES, "told")
     assert facility is not None
     urn = f"urn:pulumi:told::metal-ipi::metal-ipi:install:InstallAssets$command:local:Command::{ASSETS}"
