@@ -19,7 +19,7 @@ from tests.cluster_api import objects as made
 from tests.cluster_api.hub import OWN, Hub
 from tools import clusterctl
 
-pytestmark = pytest.mark.programs
+pytestmark = [pytest.mark.programs, pytest.mark.nightly]
 _OLDER, _NEWER = "v0.1.4", "v0.2.1"
 _IMAGE = f"registry.test/{clusterctl.NAME}"
 _PROVIDERS = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/providers"
@@ -70,13 +70,10 @@ def _deployment(hub: Hub) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param(["--contract", "v1beta2"], id="contract"),
-        pytest.param(  # as the lab does
-            [f"--{part}={clusterctl.NAME}:{_NEWER}" for part in clusterctl.PROVIDERS],
-            id="versions",
-            marks=pytest.mark.nightly,
-        ),
+        ["--contract", "v1beta2"],
+        [f"--{part}={clusterctl.NAME}:{_NEWER}" for part in clusterctl.PROVIDERS],  # as the lab does
     ],
+    ids=["contract", "versions"],
 )
 def test_an_upgrade_keeps_objects(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Sequence[str]

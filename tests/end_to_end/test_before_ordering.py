@@ -62,6 +62,7 @@ def sorted_out(told: str) -> dict[str, list[str]]:
     return {level: sorted({check for each, check in found if each == level}) for level in ("error", "warning", "ok")}
 
 
+@pytest.mark.nightly
 def test_a_good_stack_gets_a_report_and_an_api_that_stumbles_is_asked_again(facility: Project) -> None:
     kinds: tuple[dict[str, Any], ...] = (
         {"kind": "status", "status": 429, "headers": {"Retry-After": "1"}},

@@ -33,7 +33,7 @@ from tests.end_to_end.provisioned import (
 
 _CACHE = "app.kubernetes.io/component=image-cache"
 
-pytestmark = ON_A_HUB
+pytestmark = [*ON_A_HUB, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,6 @@ def test_no_credentials_in_clear(project: Project, ironic: Ironic) -> None:
         assert ironic.password not in text
 
 
-@pytest.mark.nightly
 def test_passwords_are_rotated_while_clients_go_on(project: Project, ironic: Ironic) -> None:
     """And another image is cached in the same `up`, without the cache being started again."""
     before, seen = ironic.user, list[dict[str, int]]()
@@ -147,7 +146,6 @@ def _as_of(days: int, project: Project) -> dict[str, dict[str, str]]:
     return {name: {key: base64.b64encode(part).decode() for key, part in each.items()} for name, each in made.items()}
 
 
-@pytest.mark.nightly
 def test_certificates_are_renewed_by_the_hub_while_clients_go_on(project: Project, ironic: Ironic) -> None:
     """A week before their end, by the job that comes daily. The next `up` has nothing to do."""
     conductors = [f"{name}.ironic-conductors.{SPACE}.svc.cluster.local" for name in CONDUCTORS]
@@ -209,7 +207,6 @@ def test_a_conductor_that_dies_comes_back_under_its_name(project: Project, ironi
     assert len(ironic("nodes")) == 12
 
 
-@pytest.mark.nightly
 def test_the_others_take_over_what_a_conductor_had(project: Project, ironic: Ironic) -> None:
     kubectl(project, "cordon", NODE)  # it has nowhere to come back to
     kubectl(project, "delete", "pod", "ironic-1", "--grace-period=0", "--force")
@@ -232,7 +229,6 @@ def test_a_database_that_is_killed_keeps_what_it_had(project: Project, ironic: I
     await_(lambda: ironic("conductors") == CONDUCTORS, "both conductors alive", 90)
 
 
-@pytest.mark.nightly
 def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enrolled, deployed by its conductors from discs that they make of ours, lent, installed, and given back."""
     with stack_of(project, CLUSTER):
@@ -247,7 +243,6 @@ def test_a_cluster_on_its_servers(project: Project, ironic: Ironic, monkeypatch:
         assert ironic.states() == [["available", "power off", False]] * SERVERS
 
 
-@pytest.mark.nightly
 def test_prometheus_is_told_of_servers_and_conductors(project: Project) -> None:
     pods = f"/api/v1/namespaces/{SPACE}/pods"
 

@@ -21,7 +21,7 @@ from tests.end_to_end.project import RACK, Project, await_
 from tests.stacks.answers import stack_file
 from tools.engine import ensure
 
-pytestmark = [pytest.mark.lab, pytest.mark.engine]
+pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 _NODES = [f"{RACK}-{racks.name(number)}" for number in range(4)]
 _WHAT_RUNS = "cat /proc/sys/kernel/random/boot_id /etc/metal-ipi/installation.json"
@@ -141,7 +141,6 @@ def test_it_boots_what_the_site_keeps(rack: Project) -> None:
     assert len(files) == 4 and len(kept) == 8
 
 
-@pytest.mark.nightly
 def test_servers_that_their_bmc_restarts_come_back_from_disk(rack: Project) -> None:
     _assert_rebooted_from_disk(rack)
 
@@ -155,7 +154,6 @@ def _command_lines() -> set[str]:
     return found
 
 
-@pytest.mark.nightly
 def test_a_worker_is_installed_again_and_nobody_else(rack: Project) -> None:
     """And no BMC's account is shown or kept in clear meanwhile."""
     before, markers = _boots(rack), _markers(rack)
@@ -201,7 +199,6 @@ def test_the_control_plane_is_not_installed_again_without_consent(rack: Project)
     assert _boots(rack) == before
 
 
-@pytest.mark.nightly
 def test_with_consent_the_control_plane_is_installed_again_one_by_one(rack: Project) -> None:
     before = _boots(rack)
     named = ["control-plane-1", "rack7-control-plane-2"]
@@ -225,7 +222,6 @@ def test_down_leaves_nothing(rack: Project) -> None:
     assert re.search(r"down: \d+ deleted", rack.assert_down().text)
 
 
-@pytest.mark.nightly
 def test_servers_boot_as_each_is_told_to(rack: Project) -> None:
     rack.start_lab()
     (rack.layout.boot / "images" / "ipxe.iso").write_bytes(b"")  # a server that has a disc in it boots the network
@@ -285,7 +281,6 @@ def _assert_another_takes_the_address(rack: Project) -> None:
 
 
 @pytest.mark.libvirt
-@pytest.mark.nightly
 def test_servers_that_really_boot_are_bootstrapped_by_a_virtual_machine(emulated_rack: Project) -> None:
     build_kube_vip()
     emulated_rack.keep(
