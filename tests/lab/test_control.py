@@ -53,7 +53,9 @@ def test_a_supervisor_that_comes_second_is_ended(
         if not is_first:
             _started(stack, *holding)
         until(lambda: holder(layout.lock))
-        stack.callback(os.kill, holder(layout.lock), signal.SIGKILL)
+        pid = holder(layout.lock)
+        assert pid
+        stack.callback(os.kill, pid, signal.SIGKILL)
         layout.status.write_text(json.dumps({"state": "ready", "services": {}}))
         return spawned[0]
 
