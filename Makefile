@@ -62,7 +62,7 @@ fleet: $(READY_LAB)
 setup: $(READY_LAB)
 	@$(TOOLS) setup $(WITH)
 
-# What every change must pass; test-all: the tests of the night, too, which take about two hours more.
+# What every change must pass; test-all: the tests of the night, too, which take an hour and a half more.
 test test-all: $(READY_DEV)
 	@$(TOOLS) setup --stack lab $(if $(MACHINES),--machines $(MACHINES))
 	@$(PY) -m tests $(if $(filter test-all,$@),--all)

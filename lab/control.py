@@ -334,7 +334,7 @@ def _leads(process: subprocess.Popen[bytes], layout: Layout) -> bool:
     """Whether the supervisor that runs is the one that a process, `unshare`, has started."""
     try:
         fields = Path(f"/proc/{holder(layout.lock)}/status").read_text().splitlines()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return True  # it has just ended: the next command finds that
     return f"PPid:\t{process.pid}" in fields
 

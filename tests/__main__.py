@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run them and print what each printed; 0 when all passed."""
     parser = argparse.ArgumentParser(prog="python -m tests", description="run the tests")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="also those marked `nightly`: about two hours more")
+    which.add_argument("--all", action="store_true", help="also those marked `nightly`: an hour and a half more")
     which.add_argument("--quick", action="store_true", help="those of `make check` alone")
     given = parser.parse_args(arguments)
     night: bool = given.all

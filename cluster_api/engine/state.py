@@ -39,7 +39,7 @@ class Entry:
     def packed(self) -> str:
         """As the value of a Secret's key, base64. Takes a tenth of a second for the largest ones."""
         plain = json.dumps(asdict(self)).encode()
-        # A dictionary of the text's size: the usual one, of 8 MiB, is filled with zeros for every entry.
+        # A dictionary of the text's size: to set up the usual one, of 8 MiB, takes longer than to pack most entries.
         size = max(_LEAST, 1 << len(plain).bit_length())
         filters = [{"id": lzma.FILTER_LZMA2, "preset": lzma.PRESET_DEFAULT, "dict_size": size}]
         return base64.b64encode(lzma.compress(plain, filters=filters)).decode()

@@ -31,8 +31,9 @@ JOINING, SOON, LATER, RARELY = 2.0, 5.0, 20.0, 600.0
 """Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
 progress, otherwise, and where nothing but objects of the hub can change."""
 _MESSAGES = 15.0
-"""Seconds between two changes of an object in which only messages differ. Cluster API copies the message of a machine
-to four more objects, and the hub converts each of them to four versions of its API."""
+"""Seconds between two changes of an object in which only messages differ. Cluster API repeats a worker's message in the
+conditions of its Machine, MachineSet, MachineDeployment and Cluster (*_status.go of its controllers), and the hub
+converts each of these to the three other versions of its definition."""
 
 
 @dataclass(frozen=True, kw_only=True)

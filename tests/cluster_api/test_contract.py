@@ -130,7 +130,8 @@ def test_settings_that_are_wrong_are_told_with_their_paths(hub: Hub) -> None:
     tree, secrets = made.settings("wrong")
     made.facility(hub, {**tree, "platform": {**tree["platform"], "prefix": 77}}, secrets)
     assert "metal-ipi:platform.prefix = 77" in _said(hub, made.FACILITIES, "wrong", "SettingsRefused")
-    assert SECRET not in json.dumps(hub.get(made.FACILITIES, "wrong"))
+    seen = json.dumps(hub.get(made.FACILITIES, "wrong"))
+    assert SECRET not in seen and "last-handled-configuration" not in seen, "no copy of it is kept in an annotation"
     hub.patch(made.FACILITIES, "wrong", {"spec": {"secretsRef": {"name": "nowhere"}}})
     assert "there is no Secret facility/nowhere" in _said(hub, made.FACILITIES, "wrong", "NoSecrets")
 

@@ -19,6 +19,8 @@ from lab.layout import Layout
 from lab.supervision import holder
 from tests.lab.waiting import until
 
+pytestmark = pytest.mark.programs
+
 _HOLDING = """
 import sys, time
 from pathlib import Path
