@@ -15,6 +15,7 @@ from pulumi.runtime import stack as runtime_stack
 
 from metal_ipi.provider.alike import rebuilt
 from metal_ipi.provider.installation.pool import whole
+from metal_ipi.stacks.spare_time import declared
 
 _STACK = "pulumi:pulumi:Stack"
 Answer = Callable[[pulumi.runtime.MockResourceArgs], Mapping[str, Any]]
@@ -118,7 +119,7 @@ def run(
     """Run a program against the mocks; returns its plain outputs. Errors of the program are raised."""
 
     async def whole() -> dict[str, Any]:
-        await runtime_stack.run_pulumi_func(program)
+        await runtime_stack.run_pulumi_func(lambda: declared(program))
         outputs = settings.get_root_resource().outputs  # pyright: ignore
         return {name: await _plain(value) for name, value in outputs.items()}
 
