@@ -44,8 +44,18 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     rm -rf "$venv"
     "$python" -m venv "$venv"
 fi
+# uv takes seconds where pip takes minutes. It does not read pip's settings, so pip installs where it is told of another
+# index; also where there is no uv for this machine, or uv fails: what is wrong is then told once, by pip.
+pip() {
+    "$venv/bin/python" -m pip --disable-pip-version-check "$@"
+}
+with_uv() {
+    ! pip config list | grep -Eq 'index-url|no-index' &&
+        pip install --quiet -r requirements-uv.txt 2>/dev/null &&
+        "$venv/bin/python" -m uv pip install --quiet --python "$venv/bin/python" -r "$requirements" 2>/dev/null
+}
 echo "installing $requirements into $venv ..." >&2
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements" ||
+with_uv || pip install --quiet -r "$requirements" ||
     fail "$requirements could not be installed" "pip's message is above" \
         "see whether the Python package index can be reached"
 echo "$hash" >"$stamp"
