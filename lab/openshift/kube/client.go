@@ -20,6 +20,10 @@ import (
 // attempt is how long one address of a name may take to accept a connection; then the next one is tried.
 const attempt = 3 * time.Second
 
+// keepAlive ends a connection after 25 s of silence: a server that loses its power says nothing, and who watches would
+// wait for it.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
+
 // Network is how a process reaches others: from which address, and how it resolves names.
 type Network struct {
 	Source     string              // own address; empty: the system chooses
@@ -71,7 +75,7 @@ func (n Network) Dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	err = fmt.Errorf("%s has no address", host)
 	for _, i := range rand.Perm(len(addresses)) {
-		dialer, source := net.Dialer{Timeout: attempt}, n.Source
+		dialer, source := net.Dialer{Timeout: attempt, KeepAliveConfig: keepAlive}, n.Source
 		if strings.Contains(addresses[i], ":") {
 			source = n.SourceIPv6
 		}
@@ -234,11 +238,12 @@ func (c *Client) list(ctx context.Context, path string) ([]Object, string, error
 	return list.Items, list.Metadata.ResourceVersion, err
 }
 
-// Put writes a subresource of an object as it was last seen, without asking for it first; the result is the object as it is
-// then. A conflict, and no object, are errors: others came before.
-func (c *Client) Put(ctx context.Context, path, part string, object Object) (Object, error) {
-	written := Object{}
-	return written, c.Do(ctx, http.MethodPut, path+"/"+part, object, &written)
+// Put writes an object, or its subresource, as it was last seen, without asking for it first; the result is the object as
+// it is then. A conflict, and no object, are errors: others came before.
+func (c *Client) Put(ctx context.Context, path string, object Object) (Object, error) {
+	var written Object
+	err := c.Do(ctx, http.MethodPut, path, object, &written)
+	return written, err
 }
 
 // Update replaces the object at a path by what `change` makes of it, or makes it; `part` is the subresource that changes,

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -66,5 +67,40 @@ func TestNetworkFromEnv(t *testing.T) {
 		if _, err := NetworkFromEnv(); err == nil {
 			t.Errorf("%s=%s is accepted", name, value)
 		}
+	}
+}
+
+func TestAConnectionWhoseServerIsSilentEnds(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	connection, err := Network{}.Dial(context.Background(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	raw, err := connection.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := 0
+	err = raw.Control(func(descriptor uintptr) {
+		option := func(level, name int) int {
+			value, err := syscall.GetsockoptInt(int(descriptor), level, name)
+			if err != nil {
+				t.Error(err)
+			}
+			return value
+		}
+		if option(syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) != 1 {
+			t.Error("nobody asks whether the server is there")
+		}
+		probes := option(syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL) * option(syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT)
+		seconds = option(syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE) + probes
+	})
+	if err != nil || seconds > 25 {
+		t.Errorf("%v, after %d s", err, seconds)
 	}
 }

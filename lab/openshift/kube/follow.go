@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// watchSeconds is how long the server keeps a watch open. It is short because a server that loses its power says
-	// nothing: what is known of it is never older than watchLimit.
-	watchSeconds = 15
-	watchLimit   = 25 * time.Second
+	// watchTime is how long the server keeps a watch open: the shortest time of Kubernetes' own clients
+	// (client-go/tools/cache/reflector.go, minWatchTimeout). A connection ends earlier whose server is gone (keepAlive).
+	watchTime  = 5 * time.Minute
+	watchLimit = watchTime + 10*time.Second
 )
 
 // follower is what a client knows of the objects right under a path.
@@ -127,7 +127,7 @@ func (c *Client) watchOnce(ctx context.Context, f *follower, path, version strin
 	if strings.Contains(path, "?") {
 		separator = "&"
 	}
-	query := fmt.Sprintf("%swatch=true&timeoutSeconds=%d&resourceVersion=%s", separator, watchSeconds, version)
+	query := fmt.Sprintf("%swatch=true&timeoutSeconds=%.0f&resourceVersion=%s", separator, watchTime.Seconds(), version)
 	request, err := c.request(ctx, http.MethodGet, path+query, nil)
 	if err != nil {
 		return "", err

@@ -117,6 +117,7 @@ type Status struct {
 const (
 	Nodes            = "/api/v1/nodes"
 	ConfigMaps       = "/api/v1/namespaces/kube-system/configmaps"
+	Leases           = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 	CSRs             = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	ClusterVersions  = "/apis/config.openshift.io/v1/clusterversions"
 	ClusterOperators = "/apis/config.openshift.io/v1/clusteroperators"
@@ -130,6 +131,9 @@ const (
 
 // Time is how Kubernetes writes a time.
 func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// MicroTime is how Kubernetes writes the times of leases.
+func MicroTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
 
 // Find is the condition of that type, or nil.
 func Find(conditions []Condition, kind string) *Condition {

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,11 @@ import (
 const (
 	// heartbeatEvery is the real kubelet's (kubernetes, pkg/kubelet/apis/config/v1beta1/defaults.go, NodeStatusUpdateFrequency).
 	heartbeatEvery = 10 * time.Second
-	buryEvery      = 2 * time.Second
+	// reportEvery is how old the status of a node may be that has nothing else to tell (NodeStatusReportFrequency in the
+	// same file), and leaseSeconds how long a node's lease lasts (NodeLeaseDurationSeconds).
+	reportEvery  = 5 * time.Minute
+	leaseSeconds = 40
+	buryEvery    = 2 * time.Second
 	// The real kubelet looks every 100 ms whether it can call its node ready (kubernetes, pkg/kubelet/kubelet.go,
 	// fastStatusUpdateOnce).
 	unreadyEvery = 500 * time.Millisecond
@@ -65,8 +70,11 @@ type agent struct {
 	// pkg/kubelet/kubelet_node_status.go, registrationCompleted): whose Node object is deleted stays out until it starts
 	// again.
 	registered bool
-	// last is the node as the API had it when it was last written: what others did not change meanwhile need not be asked for.
-	last kube.Object
+	reported   time.Time // when its status was last written
+	// lease is the node's as it was last written: nobody else writes it, so it is not asked for first.
+	lease kube.Object
+	// noLeases is whether the API has none; then the status is written each time.
+	noLeases bool
 	// noPods is whether the API keeps no pods.
 	noPods bool
 }
@@ -258,8 +266,8 @@ func gone(err error) bool {
 	return kube.Code(err) == http.StatusNotFound || kube.Code(err) == http.StatusUnauthorized
 }
 
-// report writes the node's status, and registers the node if the API has never known it. What others write about the
-// node stays. It tells whether the node calls itself ready.
+// report shows that the node is alive, writes its status where the API has another one or an old one, and registers the
+// node if the API has never known it. What others write about the node stays. It tells whether the node calls itself ready.
 func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 	node, err := a.node()
 	if err != nil {
@@ -271,7 +279,15 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 			ready.Status, ready.Reason, ready.Message = "False", "KubeletNotReady", why
 		}
 	}
-	change := func(current kube.Object) (kube.Object, error) {
+	ready := node.Status.Conditions[0].Status == "True"
+	seen, err := client.FollowOne(ctx, kube.Nodes, a.name)
+	if err != nil {
+		return ready, err
+	}
+	if a.registered && !a.noLeases && a.now().Sub(a.reported) < reportEvery && tells(seen, node.Status) {
+		return ready, a.renew(ctx, client)
+	}
+	err = a.write(ctx, client, seen, func(current kube.Object) (kube.Object, error) {
 		if current == nil && a.registered {
 			return nil, errDeleted
 		}
@@ -290,37 +306,77 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 		}
 		status, err := toObject(node.Status)
 		return with(current, "status", status), err
+	})
+	if err != nil {
+		return ready, err
 	}
-	err = a.write(ctx, client, change)
-	a.registered = a.registered || err == nil
-	return node.Status.Conditions[0].Status == "True", err
+	a.registered, a.reported = true, a.now()
+	return ready, a.renew(ctx, client)
 }
 
-// write has the node's object say what `change` makes of it. One that nobody else changed since is not asked for first.
-func (a *agent) write(ctx context.Context, client *kube.Client, change func(kube.Object) (kube.Object, error)) error {
+// tells is whether the API's node has this status already, whatever its times are.
+func tells(object kube.Object, status kube.NodeStatus) bool {
+	known, err := fromObject[kube.Node](object)
+	if err != nil || !slices.Equal(known.Status.Addresses, status.Addresses) {
+		return false
+	}
+	for key, value := range status.NodeInfo { // a server adds fields that are empty
+		if known.Status.NodeInfo[key] != value {
+			return false
+		}
+	}
+	return slices.EqualFunc(known.Status.Conditions, status.Conditions, func(one, other kube.Condition) bool {
+		return one.Type == other.Type && one.Status == other.Status && one.Reason == other.Reason && one.Message == other.Message
+	})
+}
+
+// write has the node's object, as it was last seen, say what `change` makes of it. If others came before, it is asked for.
+func (a *agent) write(ctx context.Context, client *kube.Client, seen kube.Object, change func(kube.Object) (kube.Object, error)) error {
 	path := kube.Nodes + "/" + a.name
-	if a.last != nil {
-		wanted, err := change(a.last)
+	if seen != nil {
+		wanted, err := change(seen)
 		if err != nil {
 			return err
 		}
-		written, err := client.Put(ctx, path, "status", wanted)
-		if err == nil {
-			a.last = written
-			return nil
-		}
-		a.last = nil
-		if code := kube.Code(err); code != http.StatusConflict && code != http.StatusNotFound {
+		if _, err = client.Put(ctx, path+"/status", wanted); !outdated(err) {
 			return err
 		}
 	}
-	if err := client.Update(ctx, path, "status", change); err != nil {
-		return err
+	return client.Update(ctx, path, "status", change)
+}
+
+// renew shows that the node is alive: its lease is what others go by while its status stays as it is.
+func (a *agent) renew(ctx context.Context, client *kube.Client) error {
+	if a.noLeases {
+		return nil
 	}
-	if current, err := client.Get(ctx, path); err == nil { // else the next write asks first
-		a.last = current
+	path := kube.Leases + "/" + a.name
+	spec := kube.Object{"holderIdentity": a.name, "leaseDurationSeconds": leaseSeconds, "renewTime": kube.MicroTime(a.now())}
+	if a.lease != nil {
+		written, err := client.Put(ctx, path, with(a.lease, "spec", spec))
+		if a.lease = written; !outdated(err) {
+			return err
+		}
 	}
-	return nil
+	err := client.Update(ctx, path, "", func(current kube.Object) (kube.Object, error) {
+		if current == nil {
+			current = kube.Object{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": kube.Object{"name": a.name}}
+		}
+		return with(current, "spec", spec), nil
+	})
+	if kube.Code(err) == http.StatusNotFound {
+		a.noLeases = true
+		return nil
+	}
+	if err == nil {
+		a.lease, err = client.Get(ctx, path)
+	}
+	return err
+}
+
+// outdated is whether others came before, who changed or deleted what was to be written.
+func outdated(err error) bool {
+	return kube.Code(err) == http.StatusConflict || kube.Code(err) == http.StatusNotFound
 }
 
 // node is what this machine says of itself. Its role it may not say.

@@ -494,7 +494,11 @@ func (b *bootkube) awaitControlPlane(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		count := answering(ctx, settings, b.host.network, readyAddresses(controlPlaneNodes(seen, time.Now())))
+		renewed, err := renewals(ctx, client)
+		if err != nil {
+			return false, err
+		}
+		count := answering(ctx, settings, b.host.network, readyAddresses(controlPlaneNodes(seen, renewed, time.Now())))
 		return count >= wanted, fmt.Errorf("%d of %d API servers of the control plane answer, %d are needed", count, b.facts.ControlPlane, wanted)
 	})
 }
@@ -654,7 +658,11 @@ func approveUntilReady(ctx context.Context, client *kube.Client, host machine) e
 		if err != nil {
 			return false, err
 		}
-		for _, node := range controlPlaneNodes(nodes, time.Now()) {
+		renewed, err := renewals(ctx, client)
+		if err != nil {
+			return false, err
+		}
+		for _, node := range controlPlaneNodes(nodes, renewed, time.Now()) {
 			if kube.Is(node.Status.Conditions, "Ready", "True") {
 				return true, nil
 			}

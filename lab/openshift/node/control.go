@@ -62,8 +62,12 @@ func (c *controller) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	problems := []error{c.certifier.step(ctx, requests), c.keepNodes(ctx, seen), c.spread(ctx, seen)}
-	nodes := controlPlaneNodes(seen, c.now())
+	renewed, err := renewals(ctx, c.objects)
+	if err != nil {
+		return err
+	}
+	problems := []error{c.certifier.step(ctx, requests), c.keepNodes(ctx, seen, renewed), c.spread(ctx, seen)}
+	nodes := controlPlaneNodes(seen, renewed, c.now())
 	if c.bootstrap != nil {
 		problems = append(problems, c.bootstrap.step(ctx, nodes))
 	}

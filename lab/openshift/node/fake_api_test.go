@@ -30,14 +30,18 @@ type fakeAPI struct {
 }
 
 func newFakeAPI() *fakeAPI {
-	system := kube.Object{"kind": "Namespace", "metadata": kube.Object{"name": "kube-system"}}
-	return &fakeAPI{objects: map[string]kube.Object{"/api/v1/namespaces/kube-system": system}, kinds: map[string][]apiKind{
+	objects := map[string]kube.Object{}
+	for _, name := range []string{"kube-system", "kube-node-lease"} {
+		objects["/api/v1/namespaces/"+name] = kube.Object{"kind": "Namespace", "metadata": kube.Object{"name": name}}
+	}
+	return &fakeAPI{objects: objects, kinds: map[string][]apiKind{
 		"/api/v1": {
 			{"nodes", "Node", false}, {"nodes/status", "Node", false}, {"namespaces", "Namespace", false}, {"pods", "Pod", true},
 			{"secrets", "Secret", true}, {"configmaps", "ConfigMap", true}, {"serviceaccounts", "ServiceAccount", true},
 		},
 		"/apis/apps/v1":                              {{"daemonsets", "DaemonSet", true}},
 		"/apis/certificates.k8s.io/v1":               {{"certificatesigningrequests", "CertificateSigningRequest", false}},
+		"/apis/coordination.k8s.io/v1":               {{"leases", "Lease", true}},
 		"/apis/apiextensions.k8s.io/v1":              {{"customresourcedefinitions", "CustomResourceDefinition", false}},
 		"/apis/rbac.authorization.k8s.io/v1":         {{"clusterroles", "ClusterRole", false}},
 		"/apis/config.openshift.io/v1":               {{"clusterversions", "ClusterVersion", false}},

@@ -190,36 +190,75 @@ func TestANodeJoins(t *testing.T) {
 	}
 }
 
-func TestAHeartbeatIsOneRequestAndKeepsWhatOthersWrote(t *testing.T) {
+func TestAHeartbeatRenewsTheLeaseAndLeavesTheStatus(t *testing.T) {
 	node, api, _, _ := joining(t)
 	node.attached = true
+	now := time.Now()
+	node.agent.now = func() time.Time { return now }
 	ctx := context.Background()
 	certificate := must(node.agent.certificate(ctx))
 	client := node.agent.access.client(&certificate, node.host.network)
 	defer client.Close()
 	must(node.agent.report(ctx, client))
-	path := kube.Nodes + "/node0"
-	gets, puts := len(api.requests(http.MethodGet)), len(api.requests(http.MethodPut))
-	must(node.agent.report(ctx, client))
-	if asked := len(api.requests(http.MethodGet)) - gets; asked != 0 || len(api.requests(http.MethodPut)) != puts+1 {
-		t.Errorf("asked %d times, wrote %d times", asked, len(api.requests(http.MethodPut))-puts)
+	path, lease := kube.Nodes+"/node0", kube.Leases+"/node0"
+	written := func() []string {
+		before := len(api.requests(http.MethodPut))
+		must(node.agent.report(ctx, client))
+		return api.requests(http.MethodPut)[before:]
+	}
+	renewed := func() any { return api.get(lease)["spec"].(kube.Object)["renewTime"] }
+	if renewed() != kube.MicroTime(now) {
+		t.Errorf("the lease says %v", renewed())
 	}
 
-	object := api.get(path)
-	api.set(path, with(object, "metadata", with(metadata(object), "labels", kube.Object{"of": "others"})))
+	now = now.Add(heartbeatEvery)
+	if puts := written(); !slices.Equal(puts, []string{lease}) || renewed() != kube.MicroTime(now) {
+		t.Errorf("wrote %q, the lease says %v", puts, renewed())
+	}
+	check(t, client.Do(ctx, http.MethodDelete, lease, nil, nil))
+	if written(); renewed() != kube.MicroTime(now) {
+		t.Errorf("after its deletion the lease says %v", renewed())
+	}
+
+	// What the loops make of a node that was silent for a while.
+	object := with(api.get(path), "metadata", with(metadata(api.get(path)), "labels", kube.Object{"of": "others"}))
+	silent, _ := observeNode(object, nil, now.Add(time.Hour))
+	api.set(path, silent)
+	if puts := written(); !slices.Equal(puts, []string{path + "/status", lease}) {
+		t.Errorf("wrote %q", puts)
+	}
+	if status, _ := readiness(api.get(path)); status != "True" {
+		t.Errorf("it is %s", status)
+	}
+	now = now.Add(reportEvery)
 	refused := 0
-	api.refuseWhere(http.StatusConflict, func(method, _ string) bool {
-		if method == http.MethodPut {
+	api.refuseWhere(http.StatusConflict, func(method, target string) bool {
+		if method == http.MethodPut && target == path+"/status" {
 			refused++
 		}
-		return method == http.MethodPut && refused == 1
+		return refused == 1 && method == http.MethodPut
 	})
-	must(node.agent.report(ctx, client))
-	if labels := metadata(api.get(path))["labels"]; refused != 2 || !reflect.DeepEqual(labels, kube.Object{"of": "others"}) {
-		t.Errorf("written %d times, labels %v", refused, labels)
+	if puts := written(); !slices.Equal(puts, []string{path + "/status", path + "/status", lease}) {
+		t.Errorf("wrote %q", puts)
 	}
-	if metadata(node.agent.last)["labels"] == nil {
-		t.Error("the next heartbeat begins with what was there before")
+	if labels := metadata(api.get(path))["labels"]; !reflect.DeepEqual(labels, kube.Object{"of": "others"}) {
+		t.Errorf("labels %v", labels)
+	}
+}
+
+func TestWithoutLeasesTheStatusIsTheHeartbeat(t *testing.T) {
+	node, api, _, _ := joining(t)
+	node.attached = true
+	delete(api.kinds, "/apis/coordination.k8s.io/v1")
+	ctx := context.Background()
+	certificate := must(node.agent.certificate(ctx))
+	client := node.agent.access.client(&certificate, node.host.network)
+	defer client.Close()
+	for range 3 {
+		must(node.agent.report(ctx, client))
+	}
+	if puts := api.requests(http.MethodPut); len(puts) != 3 {
+		t.Errorf("wrote %q", puts)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -28,10 +29,10 @@ const (
 // keepNodes keeps true what the API says of nodes: it gives them the labels that they say they have, writes down of those
 // that stopped reporting that nothing is known of them, and takes from those that are ready the taint that every API
 // server gives to new ones.
-func (c *controller) keepNodes(ctx context.Context, nodes []kube.Object) error {
+func (c *controller) keepNodes(ctx context.Context, nodes []kube.Object, renewed map[string]string) error {
 	return errors.Join(
 		c.changeNodes(ctx, nodes, "", withLabels),
-		c.changeNodes(ctx, nodes, "status", func(node kube.Object) (kube.Object, bool) { return observeNode(node, c.now()) }),
+		c.changeNodes(ctx, nodes, "status", func(node kube.Object) (kube.Object, bool) { return observeNode(node, renewed, c.now()) }),
 		c.changeNodes(ctx, nodes, "", withoutTaint),
 		c.changeNodes(ctx, nodes, "", func(node kube.Object) (kube.Object, bool) { return schedulable(node, c.facts.Schedulable) }),
 	)
@@ -106,15 +107,31 @@ func schedulable(object kube.Object, wanted bool) (kube.Object, bool) {
 	return with(labelled, "spec", with(spec, "taints", taints)), true
 }
 
-// observeNode tells of a node that stopped reporting that nothing is known of it; false if there is nothing to tell.
-func observeNode(object kube.Object, now time.Time) (kube.Object, bool) {
+// renewals is when nodes renewed their leases, by their names; nothing from an API that has no leases.
+func renewals(ctx context.Context, client *kube.Client) (map[string]string, error) {
+	leases, err := client.Follow(ctx, kube.Leases)
+	if kube.Code(err) == http.StatusNotFound {
+		return nil, nil
+	}
+	renewed := map[string]string{}
+	for _, lease := range leases {
+		spec, _ := lease["spec"].(kube.Object)
+		renewed[fmt.Sprint(metadata(lease)["name"])], _ = spec["renewTime"].(string)
+	}
+	return renewed, err
+}
+
+// observeNode tells of a node that stopped reporting, and does not renew its lease, that nothing is known of it; false if
+// there is nothing to tell.
+func observeNode(object kube.Object, renewed map[string]string, now time.Time) (kube.Object, bool) {
 	status, heartbeat := readiness(object)
 	if status == "" || status == "Unknown" {
 		return object, false
 	}
-	last, err := time.Parse(time.RFC3339, heartbeat)
-	if err == nil && now.Sub(last) <= gracePeriod {
-		return object, false
+	for _, each := range []string{heartbeat, renewed[fmt.Sprint(metadata(object)["name"])]} {
+		if last, err := time.Parse(time.RFC3339, each); err == nil && now.Sub(last) <= gracePeriod {
+			return object, false
+		}
 	}
 	node, err := fromObject[kube.Node](object)
 	if err != nil {
@@ -143,14 +160,14 @@ func readiness(object kube.Object) (status, heartbeat string) {
 }
 
 // controlPlaneNodes is the nodes of the control plane that have registered.
-func controlPlaneNodes(all []kube.Object, now time.Time) []kube.Node {
+func controlPlaneNodes(all []kube.Object, renewed map[string]string, now time.Time) []kube.Node {
 	nodes := []kube.Node{}
 	for _, object := range all {
 		labels, _ := metadata(object)["labels"].(kube.Object)
 		if _, ok := labels[controlPlane]; !ok {
 			continue
 		}
-		observed, _ := observeNode(object, now)
+		observed, _ := observeNode(object, renewed, now)
 		if node, err := fromObject[kube.Node](observed); err == nil {
 			nodes = append(nodes, node)
 		}

@@ -102,6 +102,10 @@ func (o operators) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	renewed, err := renewals(ctx, o.client)
+	if err != nil {
+		return err
+	}
 	signer := certifier{
 		objects: o.client, now: time.Now, log: o.log,
 		signer: cluster.Pair{Cert: []byte(o.config.Kubelets.Certificate), Key: []byte(o.config.Kubelets.Key)},
@@ -111,16 +115,17 @@ func (o operators) step(ctx context.Context) error {
 		facts: cluster.Facts{Release: o.config.Facts.Release, ID: o.config.Facts.ClusterID, ControlPlane: o.config.Facts.ControlPlane, Schedulable: o.config.Facts.Schedulable},
 	}
 	return errors.Join(
-		signer.step(ctx, requests), loops.keepNodes(ctx, nodes), o.fillTokens(ctx), loops.spread(ctx, nodes), o.reconcileVersion(ctx, loops, nodes),
+		signer.step(ctx, requests), loops.keepNodes(ctx, nodes, renewed), o.fillTokens(ctx), loops.spread(ctx, nodes),
+		o.reconcileVersion(ctx, loops, controlPlaneNodes(nodes, renewed, time.Now())),
 	)
 }
 
 // reconcileVersion keeps the cluster's version true from when the bootstrap machine has made it.
-func (o operators) reconcileVersion(ctx context.Context, loops controller, nodes []kube.Object) error {
+func (o operators) reconcileVersion(ctx context.Context, loops controller, nodes []kube.Node) error {
 	if version, err := o.client.Get(ctx, versionName); err != nil || version == nil {
 		return err
 	}
-	return loops.reconcileVersion(ctx, controlPlaneNodes(nodes, time.Now()))
+	return loops.reconcileVersion(ctx, nodes)
 }
 
 // fillTokens writes tokens of service accounts into the Secrets that are there for them.

@@ -306,3 +306,25 @@ func TestOperateWaitsForWhatItNeeds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestANodeThatRenewsItsLeaseIsReady(t *testing.T) {
+	now := time.Now()
+	node := `
+kind: Node
+metadata: {name: %s}
+status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: "` + kube.Time(now.Add(-reportEvery)) + `"}]}
+---`
+	api := newFakeAPI()
+	it := operating(t, api, fmt.Sprintf(node+node+node, "alive", "silent", "without"))
+	for name, renewed := range map[string]time.Time{"alive": now.Add(-heartbeatEvery), "silent": now.Add(-time.Minute)} {
+		spec := kube.Object{"renewTime": kube.MicroTime(renewed)}
+		api.set(kube.Leases+"/"+name, kube.Object{"metadata": kube.Object{"name": name}, "spec": spec})
+	}
+	renewed := must(renewals(context.Background(), it.client))
+	check(t, (&controller{objects: it.client, now: fixed(now)}).keepNodes(context.Background(), it.nodes(t), renewed))
+	for name, wanted := range map[string]string{"alive": "True", "silent": "Unknown", "without": "Unknown"} {
+		if status, _ := readiness(api.get(kube.Nodes + "/" + name)); status != wanted {
+			t.Errorf("%s is %s", name, status)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (a *assigned) serveIngress(ctx context.Context) {
 		a.mu.Lock()
 		client := a.member // the node's certificate changes meanwhile
 		a.mu.Unlock()
-		node, err := client.Get(ctx, kube.Nodes+"/"+a.host.name)
+		node, err := client.FollowOne(ctx, kube.Nodes, a.host.name)
 		if err != nil || node == nil {
 			return false, err
 		}
