@@ -10,6 +10,7 @@ The bootstrap machine of openshift-install would approve every request (approve-
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import copy
@@ -24,6 +25,7 @@ _REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
 _CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 _SERVING = "kubernetes.io/kubelet-serving"
+_AT_ONCE = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,10 @@ class Approver:
         self._api = api
         self._names = frozenset[str](spec.get("names") or ())
         self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._refused = dict[str, str]()
+        """Why requests are not approved, by UID. It stays true: their specifications never change, and to read a
+        certificate request at each look would take most of the look where many are left alone."""
 
     async def look(self) -> Approvals:
         """Look once, and approve all pending requests of the named nodes."""
@@ -57,20 +63,26 @@ class Approver:
         if requests.problem:
             # 404: this API server has no such API.
             return Approvals(problems=() if requests.status == 404 else (f"certificate requests: {requests.problem}",))
-        others: list[str] = []
-        problems: list[str] = []
-        for request in pending_requests(requests.body):
-            why_not = refusal(request, self._names, self._addresses)
-            if why_not:
-                others.append(f"{request['metadata']['name']} ({why_not})")
-            else:
-                problems += await self._approve(request)
-        return Approvals(others=tuple(others), problems=tuple(problems))
+        pending = [(request, self._refusal(request)) for request in pending_requests(requests.body)]
+        others = (f"{request['metadata']['name']} ({why_not})" for request, why_not in pending if why_not)
+        problems = await asyncio.gather(*(self._approve(request) for request, why_not in pending if not why_not))
+        return Approvals(others=tuple(others), problems=tuple(filter(None, problems)))
 
-    async def _approve(self, request: Mapping[str, Any]) -> list[str]:
+    def _refusal(self, request: Mapping[str, Any]) -> str | None:
+        uid = str(request["metadata"]["uid"])
+        if uid not in self._refused:
+            why_not = refusal(request, self._names, self._addresses)
+            if why_not is None:
+                return None
+            self._refused[uid] = why_not
+        return self._refused[uid]
+
+    async def _approve(self, request: Mapping[str, Any]) -> str | None:
+        """Returns what went wrong, if anything."""
         name = request["metadata"]["name"]
-        answer = await self._api.request("PUT", f"{_REQUESTS}/{name}/approval", approved(request))
-        return [f"approving {name}: {answer.problem}"] if answer.problem else []
+        async with self._slots:
+            answer = await self._api.request("PUT", f"{_REQUESTS}/{name}/approval", approved(request))
+        return f"approving {name}: {answer.problem}" if answer.problem else None
 
 
 def pending_requests(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -97,7 +109,7 @@ def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mappin
     name, requestor = common[0].removeprefix("system:node:"), str(spec.get("username", ""))
     signer = spec.get("signerName")
     if name not in names:
-        return f"for {name}, which is not a machine of this cluster"
+        return f"for {name}, which is not a machine of this stack"
     own = requestor == common[0]
     if signer == _CLIENT:
         trusted = own or requestor == _BOOTSTRAPPER or requestor.startswith("system:bootstrap:")

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import socket
 import time
+import uuid
 from typing import Any
 
 import pytest
@@ -16,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from metal_ipi.provider.errors import GateFailed
-from metal_ipi.provider.gates import https
-from metal_ipi.provider.gates.approvals import refusal
+from metal_ipi.provider.gates import approvals, https
+from metal_ipi.provider.gates.approvals import Approver, refusal
 from tests.provider.fake_cluster import FakeCluster
 from tests.provider.fake_etcd import etcd_operator
 from tests.provider.harness import Harness, Resource
@@ -70,7 +71,7 @@ def csr(
         serialization.Encoding.PEM
     )
     request = {"request": base64.b64encode(pem).decode(), "username": username, "signerName": signer}
-    return {"metadata": {"name": f"csr-{name}"}, "spec": request, "status": {}}
+    return {"metadata": {"name": f"csr-{name}", "uid": str(uuid.uuid4())}, "spec": request, "status": {}}
 
 
 async def test_api_answers(cluster: FakeCluster) -> None:
@@ -274,9 +275,50 @@ async def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> 
     (condition,) = cluster.puts[0][1]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Approved", "True")
     assert (
-        "left alone: certificate request csr-stranger (for stranger, which is not a machine of this cluster)"
+        "left alone: certificate request csr-stranger (for stranger, which is not a machine of this stack)"
         in it.state["observed"]
     )
+
+
+class _SlowApi(https.Api):
+    """Answers with the requests that it has, and takes its time to approve one of them."""
+
+    def __init__(self, requests: list[Any]) -> None:
+        self.requests, self.approvals, self.open, self.most = requests, list[str](), 0, 0
+
+    async def request(self, method: str, path: str, body: Any = None) -> https.Answer:
+        if method == "GET":
+            return https.Answer(status=200, body={"items": self.requests}, problem="")
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(0)
+        self.open -= 1
+        self.approvals.append(path.split("/")[-2])
+        return https.Answer(status=0, body={}, problem="HTTP 409" if "csr-n7" in path else "")
+
+
+async def test_many_requests_are_approved_beside_each_other_and_each_problem_is_told() -> None:
+    names = [f"n{number}" for number in range(25)]
+    api = _SlowApi([csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in names])
+    found = await Approver(api, {"names": names}).look()
+    assert found.problems == ("approving csr-n7: HTTP 409",)
+    assert sorted(api.approvals) == sorted(f"csr-{name}" for name in names)
+    assert api.most == 10
+
+
+async def test_a_request_that_is_left_alone_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[str]()
+
+    def reading(request: Any, *about: Any) -> str | None:
+        read.append(request["metadata"]["name"])
+        return refusal(request, *about)
+
+    monkeypatch.setattr(approvals, "refusal", reading)
+    stranger, ours = (csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in ("stranger", "a"))
+    approver = Approver(_SlowApi([stranger, ours]), {"names": ["a"]})
+    first, second = await approver.look(), await approver.look()
+    assert first.others == second.others == ("csr-stranger (for stranger, which is not a machine of this stack)",)
+    assert read == ["csr-stranger", "csr-a", "csr-a"]
 
 
 @pytest.mark.parametrize(
