@@ -96,7 +96,7 @@ class Gate(ResourceType):
                     f"because {failed} failed\n  last seen: {seen.text}"
                 )
             await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
-            await backoff.pause()
+            await backoff.pause(at_least=seen.pause)
         return {
             "passedAt": time_now(),
             "observed": seen.text,

@@ -20,6 +20,8 @@ class Observation:
     """Names of the nodes that have not passed; empty if the gate is not about nodes."""
     fatal: str | None = None
     """A cause that waiting cannot cure."""
+    pause: float = 0.0
+    """Seconds until the next look, at least."""
 
 
 def waiting_for(missing: Mapping[str, str]) -> Observation:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+from metal_ipi.provider import backoff
 from metal_ipi.provider.gates import Check, Observation, Opener, Spec, etcd_operator
 from metal_ipi.provider.gates.approvals import Approvals, Approver
 from metal_ipi.provider.gates.https import Answer, Api, conditions_of
@@ -25,6 +26,10 @@ from metal_ipi.provider.resource import Context
 _BOOTSTRAP = "/api/v1/namespaces/kube-system/configmaps/bootstrap"
 _NODES = "/api/v1/nodes"
 _VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+_PAUSE_BY_LOOK = 2.0
+_LONGEST_BY_LOOK = 3.0
+"""Where it takes long to list all nodes and certificate requests, as in a large cluster or at an API with much to do,
+the pause is twice as long, up to three seconds."""
 
 
 def _once(make: Callable[[Spec], Check]) -> Opener:
@@ -149,8 +154,10 @@ class NodesReady:
         self._approver = Approver(self._api, spec)
 
     async def look(self, elapsed: float) -> Observation:
+        began = backoff.clock.now()
         answer, approvals = await asyncio.gather(self._api.get(_NODES), self._approver.look())
-        seen = self._evaluate(answer, approvals)
+        took = backoff.clock.now() - began
+        seen = replace(self._evaluate(answer, approvals), pause=min(_PAUSE_BY_LOOK * took, _LONGEST_BY_LOOK))
         if not seen.passed or not self._etcd_members:
             return seen
         operator = await self._api.get(etcd_operator.OPERATOR)

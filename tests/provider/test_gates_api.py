@@ -16,9 +16,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from metal_ipi.provider import backoff
 from metal_ipi.provider.errors import GateFailed
 from metal_ipi.provider.gates import approvals, https
 from metal_ipi.provider.gates.approvals import Approver, refusal
+from metal_ipi.provider.gates.cluster import NodesReady
 from tests.provider.fake_cluster import FakeCluster
 from tests.provider.fake_etcd import etcd_operator
 from tests.provider.harness import Harness, Resource
@@ -319,6 +321,18 @@ async def test_a_request_that_is_left_alone_is_read_once(monkeypatch: pytest.Mon
     first, second = await approver.look(), await approver.look()
     assert first.others == second.others == ("csr-stranger (for stranger, which is not a machine of this stack)",)
     assert read == ["csr-stranger", "csr-a", "csr-a"]
+
+
+@pytest.mark.parametrize(("took", "pause"), [(0.2, 0.4), (1.0, 2.0), (4.0, 3.0)])
+async def test_where_lists_take_long_the_next_look_is_later(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, took: float, pause: float
+) -> None:
+    cluster.answers[REQUESTS] = (404, {})
+    cluster.answers[NODES] = (200, {"items": []})
+    times = iter((100.0, 100.0 + took))
+    monkeypatch.setattr(backoff.clock, "now", lambda: next(times))
+    seen = await NodesReady(cluster.spec(names=["a"]), ["a"]).look(0)
+    assert round(seen.pause, 6) == pause
 
 
 @pytest.mark.parametrize(
