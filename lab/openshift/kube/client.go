@@ -238,43 +238,52 @@ func (c *Client) list(ctx context.Context, path string) ([]Object, string, error
 	return list.Items, list.Metadata.ResourceVersion, err
 }
 
-// Put writes an object, or its subresource, as it was last seen, without asking for it first; the result is the object as
-// it is then. A conflict, and no object, are errors: others came before.
-func (c *Client) Put(ctx context.Context, path string, object Object) (Object, error) {
-	var written Object
-	err := c.Do(ctx, http.MethodPut, path, object, &written)
-	return written, err
-}
-
 // Update replaces the object at a path by what `change` makes of it, or makes it; `part` is the subresource that changes,
 // empty for the object itself; what is made has no other than its status. `change` may be asked again, and must not change
 // what it is given.
 func (c *Client) Update(ctx context.Context, path, part string, change func(Object) (Object, error)) error {
-	var err error
-	for range attempts {
-		if err = c.update(ctx, path, part, change); Code(err) != http.StatusConflict {
-			break
-		}
-	}
-	if errors.Is(err, ErrUnchanged) {
-		return nil
-	}
+	_, err := c.UpdateFrom(ctx, path, part, nil, change)
 	return err
 }
 
-func (c *Client) update(ctx context.Context, key, part string, change func(Object) (Object, error)) error {
-	current, err := c.Get(ctx, key)
-	if err != nil {
-		return err
+// UpdateFrom is Update for who has the object as it was last seen, unless nil: it is asked for only if others came before.
+// The result is the object as it is then.
+func (c *Client) UpdateFrom(ctx context.Context, path, part string, seen Object, change func(Object) (Object, error)) (Object, error) {
+	if seen != nil {
+		written, err := c.replace(ctx, path, part, seen, change)
+		if code := Code(err); code != http.StatusConflict && code != http.StatusNotFound {
+			return written, err
+		}
 	}
+	var err error
+	for range attempts {
+		var written Object
+		if seen, err = c.Get(ctx, path); err == nil {
+			written, err = c.replace(ctx, path, part, seen, change)
+		}
+		if Code(err) != http.StatusConflict {
+			return written, err
+		}
+	}
+	return nil, err
+}
+
+// replace writes what `change` makes of the current object, nil if there is none; the result is the object as it is then.
+func (c *Client) replace(ctx context.Context, key, part string, current Object, change func(Object) (Object, error)) (Object, error) {
 	wanted, err := change(current)
+	if errors.Is(err, ErrUnchanged) {
+		return current, nil
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if current == nil {
 		created := Object{}
-		if err := c.Do(ctx, http.MethodPost, path.Dir(key), wanted, &created); err != nil || part == "" {
-			return err
+		if err := c.Do(ctx, http.MethodPost, path.Dir(key), wanted, &created); err != nil {
+			return nil, err
+		}
+		if part == "" {
+			return created, nil
 		}
 		created[part] = wanted[part] // what the server has added stays
 		wanted = created
@@ -282,5 +291,7 @@ func (c *Client) update(ctx context.Context, key, part string, change func(Objec
 	if part != "" {
 		key += "/" + part
 	}
-	return c.Do(ctx, http.MethodPut, key, wanted, nil)
+	var written Object
+	err = c.Do(ctx, http.MethodPut, key, wanted, &written)
+	return written, err
 }

@@ -27,11 +27,14 @@ import (
 )
 
 const (
-	// heartbeatEvery is the real kubelet's (kubernetes, pkg/kubelet/apis/config/v1beta1/defaults.go, NodeStatusUpdateFrequency).
+	// heartbeatEvery is how often OpenShift's kubelets look whether their status changed, and reportEvery how old a status
+	// may be that did not (machine-config-operator, templates/worker/01-worker-kubelet/_base/files/kubelet.yaml,
+	// nodeStatusUpdateFrequency and nodeStatusReportFrequency).
 	heartbeatEvery = 10 * time.Second
-	// reportEvery is how old the status of a node may be that has nothing else to tell (NodeStatusReportFrequency in the
-	// same file), and leaseSeconds how long a node's lease lasts (NodeLeaseDurationSeconds).
-	reportEvery  = 5 * time.Minute
+	reportEvery    = 5 * time.Minute
+	// leaseSeconds is how long a node's lease lasts (kubernetes, pkg/kubelet/apis/config/v1beta1/defaults.go,
+	// NodeLeaseDurationSeconds). It is renewed each quarter of that, which is heartbeatEvery (pkg/kubelet/kubelet.go,
+	// nodeLeaseRenewIntervalFraction).
 	leaseSeconds = 40
 	buryEvery    = 2 * time.Second
 	// The real kubelet looks every 100 ms whether it can call its node ready (kubernetes, pkg/kubelet/kubelet.go,
@@ -66,11 +69,10 @@ type agent struct {
 	// joined is called once the node is registered, with a client that is the node.
 	joined func(ctx context.Context, client *kube.Client)
 
-	// registered is whether this process has registered its node. The kubelet does so once (kubernetes,
-	// pkg/kubelet/kubelet_node_status.go, registrationCompleted): whose Node object is deleted stays out until it starts
-	// again.
-	registered bool
-	reported   time.Time // when its status was last written
+	// reported is when this process last wrote its node's status; zero: it has not registered it. The kubelet does so once
+	// (kubernetes, pkg/kubelet/kubelet_node_status.go, registrationCompleted): whose Node object is deleted stays out until
+	// it starts again.
+	reported time.Time
 	// lease is the node's as it was last written: nobody else writes it, so it is not asked for first.
 	lease kube.Object
 	// noLeases is whether the API has none; then the status is written each time.
@@ -284,11 +286,11 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 	if err != nil {
 		return ready, err
 	}
-	if a.registered && !a.noLeases && a.now().Sub(a.reported) < reportEvery && tells(seen, node.Status) {
+	if !a.noLeases && a.now().Sub(a.reported) < reportEvery && tells(seen, node.Status) {
 		return ready, a.renew(ctx, client)
 	}
-	err = a.write(ctx, client, seen, func(current kube.Object) (kube.Object, error) {
-		if current == nil && a.registered {
+	_, err = client.UpdateFrom(ctx, kube.Nodes+"/"+a.name, "status", seen, func(current kube.Object) (kube.Object, error) {
+		if current == nil && !a.reported.IsZero() {
 			return nil, errDeleted
 		}
 		if current == nil {
@@ -310,7 +312,7 @@ func (a *agent) report(ctx context.Context, client *kube.Client) (bool, error) {
 	if err != nil {
 		return ready, err
 	}
-	a.registered, a.reported = true, a.now()
+	a.reported = a.now()
 	return ready, a.renew(ctx, client)
 }
 
@@ -330,35 +332,14 @@ func tells(object kube.Object, status kube.NodeStatus) bool {
 	})
 }
 
-// write has the node's object, as it was last seen, say what `change` makes of it. If others came before, it is asked for.
-func (a *agent) write(ctx context.Context, client *kube.Client, seen kube.Object, change func(kube.Object) (kube.Object, error)) error {
-	path := kube.Nodes + "/" + a.name
-	if seen != nil {
-		wanted, err := change(seen)
-		if err != nil {
-			return err
-		}
-		if _, err = client.Put(ctx, path+"/status", wanted); !outdated(err) {
-			return err
-		}
-	}
-	return client.Update(ctx, path, "status", change)
-}
-
 // renew shows that the node is alive: its lease is what others go by while its status stays as it is.
 func (a *agent) renew(ctx context.Context, client *kube.Client) error {
 	if a.noLeases {
 		return nil
 	}
-	path := kube.Leases + "/" + a.name
 	spec := kube.Object{"holderIdentity": a.name, "leaseDurationSeconds": leaseSeconds, "renewTime": kube.MicroTime(a.now())}
-	if a.lease != nil {
-		written, err := client.Put(ctx, path, with(a.lease, "spec", spec))
-		if a.lease = written; !outdated(err) {
-			return err
-		}
-	}
-	err := client.Update(ctx, path, "", func(current kube.Object) (kube.Object, error) {
+	var err error
+	a.lease, err = client.UpdateFrom(ctx, kube.Leases+"/"+a.name, "", a.lease, func(current kube.Object) (kube.Object, error) {
 		if current == nil {
 			current = kube.Object{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": kube.Object{"name": a.name}}
 		}
@@ -368,15 +349,7 @@ func (a *agent) renew(ctx context.Context, client *kube.Client) error {
 		a.noLeases = true
 		return nil
 	}
-	if err == nil {
-		a.lease, err = client.Get(ctx, path)
-	}
 	return err
-}
-
-// outdated is whether others came before, who changed or deleted what was to be written.
-func outdated(err error) bool {
-	return kube.Code(err) == http.StatusConflict || kube.Code(err) == http.StatusNotFound
 }
 
 // node is what this machine says of itself. Its role it may not say.

@@ -282,7 +282,7 @@ func TestANodeThatIsDeletedStaysOutUntilTheKubeletStartsAgain(t *testing.T) {
 		t.Error("it is registered again")
 	}
 	again := *node.agent
-	again.registered = false
+	again.reported = time.Time{}
 	must(again.report(context.Background(), client))
 	if api.get(kube.Nodes+"/node0") == nil {
 		t.Error("it is not registered")

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// gracePeriod is how long a node may be silent before it counts as not ready; Kubernetes' own default.
+	// gracePeriod is how long a node may be silent before it counts as not ready: OpenShift's default (openshift/api,
+	// config/v1/types_node.go, DefaultNodeMonitorGracePeriod).
 	gracePeriod = 40 * time.Second
 	notReady    = "node.kubernetes.io/not-ready"
 
@@ -121,8 +122,9 @@ func renewals(ctx context.Context, client *kube.Client) (map[string]string, erro
 	return renewed, err
 }
 
-// observeNode tells of a node that stopped reporting, and does not renew its lease, that nothing is known of it; false if
-// there is nothing to tell.
+// observeNode tells of a node that stopped reporting, and does not renew its lease, that nothing is known of it, as
+// Kubernetes does (pkg/controller/nodelifecycle/node_lifecycle_controller.go, tryUpdateNodeHealth); false if there is
+// nothing to tell.
 func observeNode(object kube.Object, renewed map[string]string, now time.Time) (kube.Object, bool) {
 	status, heartbeat := readiness(object)
 	if status == "" || status == "Unknown" {
