@@ -45,12 +45,12 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     "$python" -m venv "$venv"
 fi
 # uv takes seconds where pip takes minutes. It does not read pip's settings, so pip installs where it is told of another
-# index; also where there is no uv for this machine, or uv fails: what is wrong is then told once, by pip.
+# index or a proxy; also where there is no uv for this machine, or uv fails: what is wrong is then told once, by pip.
 pip() {
     "$venv/bin/python" -m pip --disable-pip-version-check "$@"
 }
 with_uv() {
-    ! pip config list | grep -Eq 'index-url|no-index' &&
+    ! pip config list | grep -Eq 'index-url|no-index|proxy' &&
         pip install --quiet -r requirements-uv.txt 2>/dev/null &&
         "$venv/bin/python" -m uv pip install --quiet --python "$venv/bin/python" -r "$requirements" 2>/dev/null
 }

@@ -54,8 +54,8 @@ class Approver:
         self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._refused = dict[str, str]()
-        """Why requests are not approved, by UID. It stays true: their specifications never change, and to read a
-        certificate request at each look would take most of the look where many are left alone."""
+        """Why requests are not approved, by UID. Each is read once: the API never changes the specification of a request
+        (kubernetes, pkg/registry/certificates/certificates/strategy.go)."""
 
     async def look(self) -> Approvals:
         """Look once, and approve all pending requests of the named nodes."""
@@ -109,7 +109,7 @@ def refusal(request: Mapping[str, Any], names: frozenset[str], addresses: Mappin
     name, requestor = common[0].removeprefix("system:node:"), str(spec.get("username", ""))
     signer = spec.get("signerName")
     if name not in names:
-        return f"for {name}, which is not a machine of this stack"
+        return f"for {name}, which this gate does not wait for"
     own = requestor == common[0]
     if signer == _CLIENT:
         trusted = own or requestor == _BOOTSTRAPPER or requestor.startswith("system:bootstrap:")

@@ -156,7 +156,7 @@ class NodesReady:
     async def look(self, elapsed: float) -> Observation:
         began = backoff.clock.now()
         answer, approvals = await asyncio.gather(self._api.get(_NODES), self._approver.look())
-        took = backoff.clock.now() - began
+        took = backoff.clock.now() - began if answer.status else 0.0  # no answer, no long list
         seen = replace(self._evaluate(answer, approvals), pause=min(_PAUSE_BY_LOOK * took, _LONGEST_BY_LOOK))
         if not seen.passed or not self._etcd_members:
             return seen

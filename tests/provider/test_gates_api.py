@@ -277,13 +277,13 @@ async def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> 
     (condition,) = cluster.puts[0][1]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("Approved", "True")
     assert (
-        "left alone: certificate request csr-stranger (for stranger, which is not a machine of this stack)"
+        "left alone: certificate request csr-stranger (for stranger, which this gate does not wait for)"
         in it.state["observed"]
     )
 
 
-class _SlowApi(https.Api):
-    """Answers with the requests that it has, and takes its time to approve one of them."""
+class _Requests(https.Api):
+    """Answers with the requests that it has. An approval takes a turn of the event loop, and that of csr-n7 fails."""
 
     def __init__(self, requests: list[Any]) -> None:
         self.requests, self.approvals, self.open, self.most = requests, list[str](), 0, 0
@@ -296,12 +296,14 @@ class _SlowApi(https.Api):
         await asyncio.sleep(0)
         self.open -= 1
         self.approvals.append(path.split("/")[-2])
-        return https.Answer(status=0, body={}, problem="HTTP 409" if "csr-n7" in path else "")
+        return https.Answer(
+            status=409 if "csr-n7" in path else 200, body={}, problem="HTTP 409" if "csr-n7" in path else ""
+        )
 
 
 async def test_many_requests_are_approved_beside_each_other_and_each_problem_is_told() -> None:
     names = [f"n{number}" for number in range(25)]
-    api = _SlowApi([csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in names])
+    api = _Requests([csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in names])
     found = await Approver(api, {"names": names}).look()
     assert found.problems == ("approving csr-n7: HTTP 409",)
     assert sorted(api.approvals) == sorted(f"csr-{name}" for name in names)
@@ -317,9 +319,9 @@ async def test_a_request_that_is_left_alone_is_read_once(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(approvals, "refusal", reading)
     stranger, ours = (csr(name, username=BOOTSTRAPPER, signer=CLIENT) for name in ("stranger", "a"))
-    approver = Approver(_SlowApi([stranger, ours]), {"names": ["a"]})
+    approver = Approver(_Requests([stranger, ours]), {"names": ["a"]})
     first, second = await approver.look(), await approver.look()
-    assert first.others == second.others == ("csr-stranger (for stranger, which is not a machine of this stack)",)
+    assert first.others == second.others == ("csr-stranger (for stranger, which this gate does not wait for)",)
     assert read == ["csr-stranger", "csr-a", "csr-a"]
 
 

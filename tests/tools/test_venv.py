@@ -26,6 +26,7 @@ _PIP = f"-m pip --disable-pip-version-check install --quiet -r {_WANTED}"
         ("*'config list'*) echo \"global.timeout='180'\" ;;", "uv"),
         ("*'config list'*) echo \"global.index-url='https://mirror.example.com/simple'\" ;;", "pip"),
         ("*'config list'*) echo \":env:.extra-index-url='https://mirror.example.com/simple'\" ;;", "pip"),
+        ("*'config list'*) echo \"global.proxy='http://proxy.example.com:3128'\" ;;", "pip"),
         ("*requirements-uv.txt*) exit 1 ;;", "pip"),
         ("'-m uv '*) exit 2 ;;", "uv, then pip"),
     ],
