@@ -54,7 +54,7 @@ class Approver:
         self._addresses: Mapping[str, Sequence[str]] = spec.get("addresses") or {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._refused = dict[str, str]()
-        """Why requests are not approved, by UID. Each is read once: the API never changes the specification of a request
+        """Why requests are not approved, by UID. Each is read once: the API never changes what a request asks for
         (kubernetes, pkg/registry/certificates/certificates/strategy.go)."""
 
     async def look(self) -> Approvals:
