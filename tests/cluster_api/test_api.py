@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
 import yaml
 
-from metal_ipi.cluster_api.api import LEASE, Api
+from metal_ipi.cluster_api.api import LEASE, Api, ApiError
 
 
 class _Empty(BaseHTTPRequestHandler):
@@ -47,3 +48,10 @@ def test_a_call_does_not_wait_for_other_work_in_threads(tmp_path: Path) -> None:
 
         assert asyncio.run(asked()) == [False]
         server.shutdown()
+
+
+@pytest.mark.parametrize("text", ["apiVersion: v1\nkind: Config\n", "-----BEGIN PRIVATE KEY-----\n", "{", ""])
+def test_a_wrong_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
+    (file := tmp_path / "kubeconfig").write_text(text)
+    with pytest.raises(ApiError, match=f"^{file} is not a kubeconfig that can be used: "):
+        Api(str(file))

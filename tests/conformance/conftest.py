@@ -1,16 +1,19 @@
-"""OpenShift's own programs, and what they made of our facilities: once a session, and only what is asked for.
+"""OpenShift's own programs, and what they made of our facilities: what is asked for, once for all processes of a run.
 
 Nothing is built here: `make conformance` does that first. Where a program is not there, a test is skipped that says so.
 """
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from filelock import FileLock
 
 from binaries.errors import ProgramMissing
 from binaries.go_tool import GoTool
@@ -39,6 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 Program = TypeVar("Program")
+Result = TypeVar("Result")
 
 
 def _built(what: str, find: Callable[[], Program | None]) -> Program:
@@ -76,22 +80,40 @@ def butane() -> Path:
 
 
 @pytest.fixture(scope="session")
-def made(installer: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
+def of_all(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A directory that all processes of the run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own if worker_id == "master" else own.parent
+
+
+def _once(name: str, of_all: Path, make: Callable[[Path], Result]) -> Result:
+    """What `make` makes in an empty directory: the first process that wants it makes it, and the others read that."""
+    kept = of_all / f"{name}.pickle"
+    with FileLock(of_all / f"{name}.lock"):
+        if not kept.exists():
+            made = make(Path(tempfile.mkdtemp(prefix=f"{name}-", dir=of_all)))
+            kept.write_bytes(pickle.dumps(made))
+            return made
+    return pickle.loads(kept.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def made(installer: Path, of_all: Path) -> Made:
     """Answers a facility by its name in `SETTINGS`, and by its architecture."""
 
     @cache
     def find(name: str, architecture: str = "x86_64") -> Facility:
-        return facility(name, architecture, installer, tmp_path_factory.mktemp(f"{name}-{architecture}"))
+        return _once(f"{name}-{architecture}", of_all, lambda empty: facility(name, architecture, installer, empty))
 
     return find
 
 
 @pytest.fixture(scope="session")
-def configured(made: Made, release: Release, tmp_path_factory: pytest.TempPathFactory) -> Configured:
+def configured(made: Made, release: Release, of_all: Path) -> Configured:
     """Answers what the real machine config programs render for a facility."""
 
     @cache
     def find(name: str) -> MachineConfig:
-        return machine_config(made(name), release, tmp_path_factory.mktemp(f"{name}-machine-config"))
+        return _once(f"{name}-machine-config", of_all, lambda empty: machine_config(made(name), release, empty))
 
     return find

@@ -12,7 +12,7 @@ import json
 import shlex
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,6 @@ def _of_arm(text: dict[str, str]) -> dict[str, str]:
     return config_text(tree)
 
 
-AUTHORITY = trustme.CA().cert_pem.bytes().decode()
 ECDSA = host_key(SEED, "ann", "ecdsa").public_key
 OWN_FIELDS: dict[str, Any] = {
     "networking": {
@@ -76,7 +75,7 @@ OWN_FIELDS: dict[str, Any] = {
         "httpsProxy": "http://somebody:swordfish@proxy.example.com:3129",
         "noProxy": ".example.com,192.0.2.0/24",
     },
-    "additionalTrustBundle": AUTHORITY,
+    "additionalTrustBundle": trustme.CA().cert_pem.bytes().decode(),
     "additionalTrustBundlePolicy": "Always",
     "imageDigestSources": [{"source": "quay.io/openshift-release-dev/ocp", "mirrors": ["mirror.test:5000/ocp"]}],
     "capabilities": {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["NodeTuning", "Ingress"]},
@@ -151,6 +150,11 @@ SETTINGS: Mapping[str, dict[str, str]] = {
 0 and 5 + 2 on Metal; a rack of 3 + 2, and the same with manifests of the user's; one node in place, and one with a
 worker beside it, of both families; the rack on OpenShift's platform baremetal, in FIPS mode, of two with an
 arbiter, and on platform external. All are installed to disk."""
+EVERY = (
+    *((name, "x86_64") for name in SETTINGS),
+    *((name, "aarch64") for name in ("metal", "rack", "single")),
+)
+"""Name and architecture: of ARM machines one on each platform, and one that bootstraps in place."""
 MASTERS, WORKERS = (
     dict(zip(SETTINGS, counts, strict=True))
     for counts in ((3, 3, 4, 5, 3, 3, 1, 1, 3, 3, 2, 3), (2, 0, 0, 2, 2, 2, 0, 1, 2, 2, 1, 2))
@@ -171,7 +175,7 @@ class Facility:
     assets: str
     """What the driver printed."""
     recorder: Recorder
-    """What our program declared."""
+    """What our program declared; it answers nothing more."""
     uploads: Mapping[str, str]
     """What our program uploads, by URL."""
     outputs: Mapping[str, Any] = field(repr=False)
@@ -179,6 +183,11 @@ class Facility:
     @property
     def domain(self) -> str:
         return f"{self.config['clusterName']}.{self.config['baseDomain']}"
+
+    @property
+    def authority(self) -> str:
+        """The certificate authority that the site brings along, PEM; empty where it brings none."""
+        return json.loads(self.config.get("installConfig", "{}")).get("additionalTrustBundle", "")
 
     @property
     def in_place(self) -> bool:
@@ -266,7 +275,7 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
         directory=kept,
         request=json.loads(plain(recorder.one("install-assets-create").inputs["stdin"])),
         assets=printed[0],
-        recorder=recorder,
+        recorder=replace(recorder, answers={}, calls={}),
         uploads=uploads,
         outputs=outputs,
     )

@@ -15,7 +15,7 @@ from metal_ipi.components.install.bootstrap import MASKED, masked
 from metal_ipi.components.install.driver import refusal
 from tests.conformance import ignition
 from tests.conformance.conftest import Configured, Made
-from tests.conformance.facilities import ARCHITECTURES, AUTHORITY, BOTH_FAMILIES, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
+from tests.conformance.facilities import BOTH_FAMILIES, EVERY, MASTERS, OWN_FIELDS, SETTINGS, WORKERS
 from tests.conformance.given import pointer
 
 _NO_RELEASE = "Release Image Architecture not detected. Release Image Architecture is unknown"
@@ -27,9 +27,7 @@ _MADE_ANEW = (
     " and it needs to be regenerated"
 )
 _NOT_CAPABLE = "target cluster is in FIPS mode"
-_EVERY = pytest.mark.parametrize(
-    ("name", "architecture"), [(name, each) for name in SETTINGS for each in ARCHITECTURES]
-)
+_EVERY = pytest.mark.parametrize(("name", "architecture"), EVERY)
 
 
 def _warnings(log: str) -> set[str]:
@@ -80,7 +78,7 @@ def test_what_a_site_says_stands_in_the_manifests(made: Made) -> None:
     proxy = site.manifest("cluster-proxy-01-config.yaml")
     assert {name: proxy["spec"][name] for name in OWN_FIELDS["proxy"]} == OWN_FIELDS["proxy"]
     assert {"10.64.0.0/15", "172.20.0.0/16", "api-int.rack.example.com"} <= set(proxy["status"]["noProxy"].split(","))
-    assert site.manifest("user-ca-bundle-config.yaml")["data"]["ca-bundle.crt"].strip() == AUTHORITY.strip()
+    assert site.manifest("user-ca-bundle-config.yaml")["data"]["ca-bundle.crt"].strip() == site.authority.strip()
     mirrors = site.manifest("image-digest-mirror-set.yaml")["spec"]["imageDigestMirrors"]
     assert mirrors == OWN_FIELDS["imageDigestSources"]
     overrides = site.manifest("cvo-overrides.yaml")["spec"]["capabilities"]

@@ -6,7 +6,7 @@ import base64
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -248,18 +248,19 @@ def declared(
     **changes: Any,
 ) -> Recorder:
     """What the program declares for a stack with these changes; `values`: for a configuration of its own. Read only:
-    what a committed stack declares is found once."""
-    if answers is ANSWERS and values is None and not changes:
-        return _declared(stack, preview)
+    what `ANSWERS` answer is found once."""
+    values = settings(stack, **changes) if values is None else values
+    if answers is ANSWERS:
+        return _declared(stack, tuple(values.items()), preview)
     recorder = Recorder(answers, CALLS)
-    run(main, recorder, settings(stack, **changes) if values is None else values, stack=stack, preview=preview)
+    run(main, recorder, values, stack=stack, preview=preview)
     return recorder
 
 
-@cache
-def _declared(stack: str, preview: bool) -> Recorder:
+@lru_cache(maxsize=32)
+def _declared(stack: str, values: tuple[tuple[str, str], ...], preview: bool) -> Recorder:
     recorder = Recorder(ANSWERS, CALLS)
-    run(main, recorder, settings(stack), stack=stack, preview=preview)
+    run(main, recorder, dict(values), stack=stack, preview=preview)
     return recorder
 
 

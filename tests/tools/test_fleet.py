@@ -129,9 +129,8 @@ def test_hubs_that_are_named_wrongly_are_refused(tmp_path: Path, hubs: list[str]
     assert not (tmp_path / "fleet").exists()
 
 
-@pytest.mark.parametrize("text", ["apiVersion: v1\nkind: Config\n", "-----BEGIN PRIVATE KEY-----\n", "{", ""])
-def test_a_hub_that_does_not_tell_is_named_and_the_page_is_written(tmp_path: Path, text: str) -> None:
-    (file := tmp_path / "kubeconfig").write_text(text)
+def test_a_hub_that_does_not_tell_is_named_and_the_page_is_written(tmp_path: Path) -> None:
+    (file := tmp_path / "kubeconfig").write_text("{")
     (tmp_path / "metal_ipi").symlink_to(ROOT / "metal_ipi")
     with pytest.raises(StackError, match=r"1 of 1 hubs did not report .*written without them"):
         fleet.write(tmp_path, [f"east={file}"], tmp_path / "fleet")
