@@ -69,12 +69,6 @@ def installer(layout: Layout, asked: Asked, document: stackfile.Tree) -> str:
             why="INSTALLER, or metal-ipi:lab.installer in the stack file, names it",
             remedy=f"use one of {', '.join(INSTALLERS)}",
         )
-    if chosen == "real" and stackfile.is_managed(document):
-        raise StackError(
-            f"stack '{layout.stack}' cannot be installed by the real installer in the lab",
-            why="Cluster API's providers run it, and their image in the lab has the stand-in for openshift-install",
-            remedy="do not set INSTALLER and lab.installer, and use a release of the stand-in (...-lab)",
-        )
     existing = _existing(layout, layout.installer)
     if existing and asked.installer not in {None, existing}:
         raise StackError(

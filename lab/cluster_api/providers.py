@@ -18,11 +18,12 @@ import yaml
 
 from lab.facts import Facts
 from lab.hub import images
-from lab.hub.layers import Debian, Files, Making, Program, Wheels
+from lab.hub.layers import Debian, Files, Kind, Making, Program, Wheels
 from lab.hub.recipe import Recipe
 from lab.layout import Layout
 from lab.node_image.packages import run
 from lab.openshift import build
+from lab.openshift.real import RELEASE, openshift_install
 
 Object = dict[str, Any]
 
@@ -76,8 +77,32 @@ class Modules:
         place.rename(making.fresh / _MODULES)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RealInstaller:
+    """The real openshift-install, from PATH or built."""
+
+    @property
+    def made_of(self) -> list[Any]:
+        """The release with what pins it, and whether it is another than that which is built."""
+        pins = sorted(path for path in openshift_install.PINS.iterdir() if path.is_file())
+        found = openshift_install.on_path()
+        return ["openshift-install", RELEASE, found is not None, *(path.read_text() for path in pins)]
+
+    def make(self, making: Making) -> None:
+        """Copy it."""
+        openshift_install.ensure(making.report)
+        openshift_install.place(making.fresh)
+
+
+def _installer(facts: Facts) -> Kind:
+    """The lab's openshift-install, on PATH."""
+    if facts.release == RELEASE:
+        return RealInstaller()
+    return Program(path="usr/local/bin/openshift-install", ensure=lambda _: Path(facts.installer), pins=build.SOURCES)
+
+
 def image(folder: Path, layout: Layout, facts: Facts) -> Recipe:
-    """The image: the program, the lab's openshift-install on PATH, and whom a system of this lab trusts."""
+    """The image: the program, the lab's openshift-install, and whom a system of this lab trusts."""
     given = Given(**json.loads((folder / "image.json").read_text()))
     trusted, api_servers = f"{_OF_LAB}/ca.pem", f"{_OF_LAB}/kubernetes.json"
     return Recipe(
@@ -87,7 +112,7 @@ def image(folder: Path, layout: Layout, facts: Facts) -> Recipe:
             Debian(("libstdc++6",)),  # wheels of programs in C++ have it from the system
             Wheels(folder / given.requirements, _ENVIRONMENT),
             images.basis({"providers": _USER}),
-            Program(path="usr/local/bin/openshift-install", ensure=lambda _: Path(facts.installer), pins=build.SOURCES),
+            _installer(facts),
             Modules(folder=folder / "python"),
             Files(texts={trusted: layout.ca.read_text(), api_servers: layout.api_servers.read_text()}),
         ),

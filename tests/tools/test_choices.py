@@ -82,9 +82,6 @@ def test_what_exists_stays_what_it_is(made: Layout) -> None:
 def test_what_there_is_not_is_refused(layout: Layout) -> None:
     with pytest.raises(StackError, match="no lab machines of kind 'paper'"):
         choices.machines(layout, "libvirt", Asked(machines="paper"), DOCUMENT)
-    managed = {"config": {**DOCUMENT["config"], "metal-ipi:clusterApi": {"hub": {}}}}
-    with pytest.raises(StackError, match="their image in the lab has the stand-in"):
-        choices.installer(layout, Asked(installer="real"), managed)
     with pytest.raises(StackError, match="no installer 'agent' in the lab"):
         choices.installer(layout, Asked(installer="agent"), DOCUMENT)
 

@@ -22,10 +22,11 @@ from lab.openshift.real import RELEASE
 PROGRAM = "openshift-install"
 _MODULE = "github.com/openshift/installer"
 
+PINS = Path(__file__).with_name("openshift-install")
 _TOOL = GoTool(
     program=PROGRAM,
     package=f"{_MODULE}/cmd/openshift-install",
-    pins=Path(__file__).with_name("openshift-install"),
+    pins=PINS,
     link=("-s", "-w", f"-X {_MODULE}/pkg/version.Raw=v{RELEASE}", f"-X {_MODULE}/pkg/version.Commit=none"),
     minutes="about 12 minutes",
 )
@@ -78,6 +79,28 @@ def release(program: Path) -> str | None:
     return words[1].removeprefix("v") if len(words) == 2 else None
 
 
+def place(root: Path) -> None:
+    """Put the program into another root file system, as /usr/local/bin/openshift-install. It is there already
+    (`ensure`)."""
+    found, target = on_path(), root / "usr/local/bin" / PROGRAM
+    target.parent.mkdir(parents=True)
+    if found is not None:
+        shutil.copy(found, target)
+        return
+    program = _TOOL.cached()
+    assert program is not None, "ensure() built it"
+    folder = root / "usr/local/lib" / PROGRAM
+    shutil.copytree(program.with_name("complete") / "data", folder / "data")
+    shutil.copy(program, folder)
+    _name(Path("/", folder.relative_to(root)) / PROGRAM, Path("/", folder.relative_to(root)) / "data", target)
+
+
+def _name(program: Path, data: Path, wrapper: Path) -> None:
+    """Write a program that starts another one and names its data."""
+    wrapper.write_text(_WRAPPER.format(data=data, program=program))
+    wrapper.chmod(0o755)
+
+
 def _complete(program: Path, finished: Path) -> None:
     """Put the installer's data beside it, and a program before it that names them."""
     fresh = Path(tempfile.mkdtemp(prefix="completing-", dir=program.parent))
@@ -86,9 +109,7 @@ def _complete(program: Path, finished: Path) -> None:
         shutil.copytree(data, fresh / "data", copy_function=shutil.copyfile)
         for folder in (fresh, *(path for path in fresh.rglob("*") if path.is_dir())):
             folder.chmod(0o755)  # the module cache is read-only
-        wrapper = fresh / PROGRAM
-        wrapper.write_text(_WRAPPER.format(data=finished / "data", program=program))
-        wrapper.chmod(0o755)
+        _name(program, finished / "data", fresh / PROGRAM)
         try:
             fresh.rename(finished)
         except OSError:
