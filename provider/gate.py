@@ -14,6 +14,8 @@ gate that needs only some other gates names them (`givesUpWith`).
 
 from __future__ import annotations
 
+import textwrap
+
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import GateFailed
 from metal_ipi.provider.failures import Failures
@@ -33,6 +35,8 @@ _LONGEST_PAUSE = 1.0
 _GROWTH = 1.05
 """The growth keeps pauses at about a twentieth of the elapsed time, so a condition that becomes true early is seen
 soon."""
+_LONGEST_STATUS = 400
+"""Characters of an observation in a live status; the failure has all of it."""
 
 
 class Gate(ResourceType):
@@ -126,7 +130,7 @@ def _without_place(values: Values) -> Values:
 def _progress(seen: Observation, elapsed: float, passed_since: float | None, stability: float) -> str:
     if passed_since is not None:
         return f"{seen.text}; stable for {elapsed - passed_since:.0f} of {stability:g} s"
-    return f"waiting for {seen.text}, {elapsed:.0f} s"
+    return f"waiting for {textwrap.shorten(seen.text, _LONGEST_STATUS, placeholder=' …')}, {elapsed:.0f} s"
 
 
 async def _failure(context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:

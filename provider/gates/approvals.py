@@ -26,6 +26,8 @@ _BOOTSTRAPPER = "system:serviceaccount:openshift-machine-config-operator:node-bo
 _CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 _SERVING = "kubernetes.io/kubelet-serving"
 _AT_ONCE = 10
+_TOLD = 5
+"""How many requests that were not approved are named: a pool of a hundred workers has as many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,10 @@ class Approvals:
     @property
     def notes(self) -> list[str]:
         """Errors and requests that were not approved, for people."""
-        return [*self.problems, *(f"left alone: certificate request {other}" for other in self.others)]
+        found = [f"left alone: certificate request {other}" for other in self.others[:_TOLD]]
+        if more := len(self.others[_TOLD:]):
+            found.append(f"left alone: {more} more")
+        return [*self.problems, *found]
 
 
 class Approver:

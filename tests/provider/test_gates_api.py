@@ -282,6 +282,20 @@ async def test_only_requests_of_our_nodes_are_approved(cluster: FakeCluster) -> 
     )
 
 
+async def test_of_many_nodes_and_requests_the_status_tells_some_and_the_failure_all_nodes(cluster: FakeCluster) -> None:
+    names = [f"worker-{number}.rack.facility.test" for number in range(60)]
+    strangers = [csr(f"n{number}", username=BOOTSTRAPPER, signer=CLIENT) for number in range(8)]
+    cluster.answers |= {REQUESTS: (200, {"items": strangers}), NODES: (200, {"items": []})}
+    harness = Harness()
+    with pytest.raises(GateFailed) as failed:
+        await Resource(harness, "Gate", name="it").up(gate("nodes-ready", cluster.spec(names=names), 1))
+    told = str(failed.value)
+    assert all(f"{name} (has not joined)" in told for name in names)
+    assert told.count("left alone: certificate request csr-") == 5 and "; left alone: 3 more" in told
+    (status, *_) = (text for text in harness.log.messages if text.startswith("waiting for worker-0."))
+    assert status.endswith(" …, 0 s") and len(status) < 430
+
+
 class _Requests(https.Api):
     """Answers with the requests that it has. An approval takes a turn of the event loop, and that of csr-n7 fails."""
 
