@@ -175,7 +175,7 @@ class Facility:
     assets: str
     """What the driver printed."""
     recorder: Recorder
-    """What our program declared; it answers nothing more."""
+    """What our program declared; without what would answer it, and of its requests only the names."""
     uploads: Mapping[str, str]
     """What our program uploads, by URL."""
     outputs: Mapping[str, Any] = field(repr=False)
@@ -275,7 +275,7 @@ def facility(name: str, architecture: str, installer: Path, directory: Path) -> 
         directory=kept,
         request=json.loads(plain(recorder.one("install-assets-create").inputs["stdin"])),
         assets=printed[0],
-        recorder=replace(recorder, answers={}, calls={}),
+        recorder=replace(recorder, answers={}, calls={}, requests=dict.fromkeys(recorder.requests)),
         uploads=uploads,
         outputs=outputs,
     )
