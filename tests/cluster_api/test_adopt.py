@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from metal_ipi.cluster_api.adopt import NotAdoptable, given_back, taken
+from metal_ipi.cluster_api.adopt import NotAdoptable, given_back, main, taken
 from metal_ipi.cluster_api.engine.state import Entry, State
 from metal_ipi.provider.alike import differences
 
@@ -117,14 +118,23 @@ def test_what_a_hub_made_of_it_is_given_back() -> None:
         given_back(export, State(entries={new.urn: new}))
 
 
-def test_the_command_prints_a_secret_and_takes_it_back(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "metal_ipi.cluster_api.adopt"]
+def test_the_command_prints_a_secret_and_takes_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     export = json.dumps(_export())
-    took = subprocess.run([*command, "take", "rack"], input=export, capture_output=True, text=True, check=True)
+
+    def adopt(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["adopt", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(export))
+        status, (printed, told) = main(), capsys.readouterr()
+        return status, printed, told
+
+    command = [sys.executable, "-m", "metal_ipi.cluster_api.adopt", "take", "rack"]
+    took = subprocess.run(command, input=export, capture_output=True, text=True, check=True)
     secret = yaml.safe_load(took.stdout)
     assert secret["metadata"]["name"] == "rack-install-state" and len(secret["data"]) == 2
     (file := tmp_path / "secret.yaml").write_text(took.stdout)
-    back = subprocess.run([*command, "give-back", str(file)], input=export, capture_output=True, text=True, check=True)
-    assert json.loads(back.stdout) == json.loads(export)
-    failed = subprocess.run([*command, "take", "other"], input=export, capture_output=True, text=True, check=False)
-    assert failed.returncode == 1 and "they must be the same" in failed.stderr and "a key" not in failed.stderr
+    status, printed, _ = adopt("give-back", str(file))
+    assert (status, json.loads(printed)) == (0, json.loads(export))
+    status, _, told = adopt("take", "other")
+    assert status == 1 and "they must be the same" in told and "a key" not in told

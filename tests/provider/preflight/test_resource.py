@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from metal_ipi.provider.preflight.__main__ import main
 from metal_ipi.provider.preflight.findings import Finding, Report, error, ok, warning
 from metal_ipi.provider.preflight.resource import PreflightFailed
 from tests.provider.harness import Harness, Resource
 from tests.provider.preflight.asking import NOTHING_ORDERED, inputs
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def rack(installer: str, **more: Any) -> dict[str, Any]:
@@ -74,23 +73,21 @@ async def test_it_asks_when_it_is_made_and_when_something_changes_and_never_in_a
     await it.delete()
 
 
-@pytest.mark.parametrize(
-    ("changes", "status", "stream", "told"),
-    [
-        ({}, 0, "stdout", "\n3 checks, 1 warning\n"),
-        ({"version": "4.22.0"}, 1, "stdout", "error    installer: "),
-        ({"stack": ""}, 2, "stderr", "stack must be a non-empty string"),
-    ],
-)
 def test_the_command_prints_the_same_report(
-    installer: str, changes: dict[str, str], status: int, stream: str, told: str
+    installer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = json.dumps({"config": {}, "inputs": rack(installer, **changes)})
-    command = [sys.executable, "-m", "metal_ipi.provider.preflight"]
-    found = subprocess.run(
-        command, input=request, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60
-    )  # fmt: skip
-    assert found.returncode == status and told in getattr(found, stream)
+    def command(**changes: str) -> tuple[int, str, str]:
+        request = json.dumps({"config": {}, "inputs": rack(installer, **changes)})
+        monkeypatch.setattr(sys, "stdin", io.StringIO(request))
+        status, (printed, told) = main(), capsys.readouterr()
+        return status, printed, told
+
+    status, printed, _ = command()
+    assert status == 0 and "\n3 checks, 1 warning\n" in printed
+    status, printed, _ = command(version="4.22.0")
+    assert status == 1 and "error    installer: " in printed
+    status, _, told = command(stack="")
+    assert status == 2 and "stack must be a non-empty string" in told
 
 
 def test_a_finding_names_its_remedy_and_good_news_have_none() -> None:
