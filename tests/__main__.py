@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         return [sys.executable, "-m", "pytest", "-rs", *durations, *options, "-m", group.expression, *files]
 
     if given.quick:
-        return subprocess.call(pytest(QUICK, "-q", "-n", str(os.cpu_count()), "--dist", "loadfile"))
+        return subprocess.call(pytest(QUICK, "-q", "-n", str(os.cpu_count()), "--dist", "worksteal"))
     browser.set_up(print)
     hub.set_up(print)
     if not isinstance(programs.find(), str):

@@ -83,6 +83,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(next(kinds, QUICK)))
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave alone what was imported and collected, all of which stays; and have it come as
+    seldom from the first test on as from the first program on (stacks/spare_time.py)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what tests have to tell beside passing, whichever process ran them; the last of each name."""
     reports = [report for found in terminalreporter.stats.values() for report in found]

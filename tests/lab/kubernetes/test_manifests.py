@@ -15,6 +15,8 @@ from lab.errors import LabError
 from lab.kubernetes.access import send
 from tests.lab.kubernetes.support import cluster
 
+pytestmark = pytest.mark.programs
+
 GOLDEN = Path(__file__).parents[2] / "golden"
 VARIANTS = ("bgp", "bgp-with-password", "l2", "l2-on-interfaces")
 PATHS = {
