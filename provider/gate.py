@@ -36,7 +36,7 @@ _GROWTH = 1.05
 """The growth keeps pauses at about a twentieth of the elapsed time, so a condition that becomes true early is seen
 soon."""
 _LONGEST_STATUS = 400
-"""Characters of an observation in a live status; the failure has all of it."""
+"""Characters of an observation in a live status. A failure has all of it."""
 
 
 class Gate(ResourceType):
@@ -128,9 +128,10 @@ def _without_place(values: Values) -> Values:
 
 
 def _progress(seen: Observation, elapsed: float, passed_since: float | None, stability: float) -> str:
+    text = textwrap.shorten(seen.text, _LONGEST_STATUS, placeholder=" …")
     if passed_since is not None:
-        return f"{seen.text}; stable for {elapsed - passed_since:.0f} of {stability:g} s"
-    return f"waiting for {textwrap.shorten(seen.text, _LONGEST_STATUS, placeholder=' …')}, {elapsed:.0f} s"
+        return f"{text}; stable for {elapsed - passed_since:.0f} of {stability:g} s"
+    return f"waiting for {text}, {elapsed:.0f} s"
 
 
 async def _failure(context: Context, inputs: Values, seen: Observation, how: str) -> GateFailed:

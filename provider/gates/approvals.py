@@ -44,7 +44,7 @@ class Approvals:
         """Errors and requests that were not approved, for people."""
         found = [f"left alone: certificate request {other}" for other in self.others[:_TOLD]]
         if more := len(self.others[_TOLD:]):
-            found.append(f"left alone: {more} more")
+            found.append(f"left alone: {more} more certificate requests")
         return [*self.problems, *found]
 
 

@@ -89,14 +89,15 @@ def place(root: Path) -> None:
         return
     program = _TOOL.cached()
     assert program is not None, "ensure() built it"
-    folder = root / "usr/local/lib" / PROGRAM
-    shutil.copytree(program.with_name("complete") / "data", folder / "data")
-    shutil.copy(program, folder)
-    _name(Path("/", folder.relative_to(root)) / PROGRAM, Path("/", folder.relative_to(root)) / "data", target)
+    folder = Path("/usr/local/lib", PROGRAM)
+    copies = root / folder.relative_to("/")
+    shutil.copytree(program.with_name("complete") / "data", copies / "data")
+    shutil.copy(program, copies)
+    _wrap(folder / PROGRAM, folder / "data", target)
 
 
-def _name(program: Path, data: Path, wrapper: Path) -> None:
-    """Write a program that starts another one and names its data."""
+def _wrap(program: Path, data: Path, wrapper: Path) -> None:
+    """Write a program that starts the installer and tells it where its data are."""
     wrapper.write_text(_WRAPPER.format(data=data, program=program))
     wrapper.chmod(0o755)
 
@@ -109,7 +110,7 @@ def _complete(program: Path, finished: Path) -> None:
         shutil.copytree(data, fresh / "data", copy_function=shutil.copyfile)
         for folder in (fresh, *(path for path in fresh.rglob("*") if path.is_dir())):
             folder.chmod(0o755)  # the module cache is read-only
-        _name(program, finished / "data", fresh / PROGRAM)
+        _wrap(program, finished / "data", fresh / PROGRAM)
         try:
             fresh.rename(finished)
         except OSError:
