@@ -9,7 +9,7 @@ from lab.openshift.real import openshift_install
 
 
 def test_it_works_where_it_is_placed(installer: Path, tmp_path: Path) -> None:
-    """Everything that it names is below that root; a test cannot change the root itself, so the paths are made longer."""
+    """All that it names is below that root. Nothing changes the root here: the paths are made longer instead."""
     openshift_install.place(tmp_path)
     placed = tmp_path / "usr/local/bin/openshift-install"
     if openshift_install.on_path() is None:

@@ -291,7 +291,8 @@ async def test_of_many_nodes_and_requests_the_status_tells_some_and_the_failure_
         await Resource(harness, "Gate", name="it").up(gate("nodes-ready", cluster.spec(names=names), 1))
     told = str(failed.value)
     assert all(f"{name} (has not joined)" in told for name in names)
-    assert told.count("left alone: certificate request csr-") == 5 and "; left alone: 3 more certificate requests" in told
+    assert told.count("left alone: certificate request csr-") == 5
+    assert "; left alone: 3 more certificate requests" in told
     (status, *_) = (text for text in harness.log.messages if text.startswith("waiting for worker-0."))
     assert status.endswith(" …, 0 s") and len(status) < 430
 
