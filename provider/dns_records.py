@@ -40,6 +40,8 @@ from metal_ipi.provider.resources.dns_records import DnsRecordsArgs, within
 _Value = tuple[Key, str]
 _locks = PerLoop[defaultdict[str, asyncio.Lock]](lambda: defaultdict(asyncio.Lock))
 """Locks by zone."""
+_CONFLICT_STAYS = 3.0
+"""Seconds."""
 
 __all__ = ["DnsRecords", "records_of", "withdraw"]
 
@@ -143,9 +145,8 @@ class _Work:
 
     async def _bring(self, spec: Spec, before: Sequence[RecordSet]) -> tuple[list[_Value], list[_Value]]:
         """Make the changes; returns the values that must exist afterwards, and the removed ones."""
-        now = await self.read([*spec.records, *before], spec.domain)
+        now = await self._read_without_conflicts(spec, before)
         claims = Claims(now)
-        self._refuse_conflicts(spec, before, now, claims)
         wanted = {record.key: record.values for record in spec.records}
         ours = {record.key: record.values for record in before}
         held = claims.held_by(self._owner)
@@ -209,12 +210,30 @@ class _Work:
         """Whether another resource of the stack holds the same value, which must stay then."""
         return any(holder.stack == self._owner.stack and holder != self._owner for holder in claims.holders(key, value))
 
-    def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found, claims: Claims) -> None:
+    async def _read_without_conflicts(self, spec: Spec, before: Sequence[RecordSet]) -> Found:
+        """Read the sets and their markers. Raises DnsConflict.
+
+        A service answers for one set after the other. Another stack of the cluster may write in between: its values are
+        seen then, and its markers are not. So only a conflict that stays for a while is one.
+        """
+        backoff = Backoff(timeout=_CONFLICT_STAYS, first=0.1)
+        while True:
+            now = await self.read([*spec.records, *before], spec.domain)
+            try:
+                self._refuse_conflicts(spec, before, now)
+            except DnsConflict:
+                if backoff.over:
+                    raise
+                await backoff.pause()
+            else:
+                return now
+
+    def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found) -> None:
         """Raise DnsConflict if a set that we are about to own has values of others: another cluster may use the name.
 
         In a set that is ours already, values of others are allowed, except the same value.
         """
-        ours = {record.key: record.values for record in before}
+        ours, claims = {record.key: record.values for record in before}, Claims(now)
         problems: list[str] = []
         for record in spec.records:
             mine = ours.get(record.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ import dns.update
 import dns.zone
 import pytest
 
-from metal_ipi.provider.dns_services import authorities
+from metal_ipi.provider.dns_ownership import Owner, digest, is_place, place_of, texts
+from metal_ipi.provider.dns_services import Key, authorities, rfc2136
+from metal_ipi.provider.dns_services.authorities import Server
 from metal_ipi.provider.errors import InitFailed, RemoteError
 from metal_ipi.provider.values import UNKNOWN
 from tests.provider import dns_life, knot
@@ -121,6 +123,33 @@ async def test_pointers_and_many_at_once(server: dict[str, Any]) -> None:
     assert await it.changes(wanted) == [f'records["lab-worker-7.{DOMAIN} PTR"]']
     await it.delete()
     assert seen.everything() == set()
+
+
+async def test_what_a_pool_writes_between_two_answers_is_no_conflict(
+    server: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its values are in the answers, and its markers, which were asked for before, are not."""
+    zone, key, value = Knot(server), (f"apps.{DOMAIN}", "A"), "198.51.100.2"
+    (marker,) = texts(Owner(stack="metal-ipi/test-b", resource="it"), frozenset({digest(key, value)}))
+    reads: list[bool] = []
+
+    async def torn(primary: Server, keys: Iterable[Key]) -> dict[Key, dict[str, int]]:
+        asked = set(keys)
+        places = {each for each in asked if is_place(each)}
+        found = await authorities.ask_all(primary, places)
+        if places and not reads:
+            zone.add(place_of(DOMAIN), "TXT", marker)
+            zone.add(*key, value)
+        reads.append(bool(places))
+        return {**found, **await authorities.ask_all(primary, asked - places)}
+
+    monkeypatch.setattr(rfc2136, "ask_all", torn)
+    it = await resource(zone, stack="test-a")
+    await it.up(inputs(a("apps", "198.51.100.1"), beside="metal-ipi/test"))
+    assert zone.values(*key) == {"198.51.100.1", value} and sum(reads) == 2
+    await it.delete()
+    zone.remove(place_of(DOMAIN), "TXT", marker)
+    zone.remove(*key, value)
 
 
 async def test_what_a_wildcard_answers_is_no_clash(server: dict[str, Any]) -> None:
