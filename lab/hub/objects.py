@@ -39,6 +39,9 @@ _PATHS = {
     "Role": f"/apis/{_RBAC}/v1/namespaces/{{}}/roles",
     "RoleBinding": f"/apis/{_RBAC}/v1/namespaces/{{}}/rolebindings",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "Certificate": "/apis/cert-manager.io/v1/namespaces/{}/certificates",
+    "Issuer": "/apis/cert-manager.io/v1/namespaces/{}/issuers",
+    "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
 }
 
 _COREFILE = f"""\

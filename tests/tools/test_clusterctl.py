@@ -12,10 +12,12 @@ import pytest
 import yaml
 
 from lab.cluster_api import CLUSTERCTL
+from lab.hub import objects
 from metal_ipi.stacks.cluster_api.settings import cluster_template
 from tools import clusterctl, stackfile
 from tools.errors import StackError
-from tools.layout import ROOT
+from tools.facility import Facility
+from tools.layout import ROOT, Layout
 
 
 def _document(**install: Any) -> dict[str, Any]:
@@ -82,3 +84,35 @@ def test_a_release_names_all_from_which_clusterctl_may_upgrade() -> None:
 def test_the_command_prints_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     assert clusterctl.main(["manifests", "rack7"]) == 0
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == []
+
+
+def test_the_lab_can_apply_all_of_our_components_again(tmp_path: Path) -> None:
+    """Definitions apart, which it applies in another way."""
+    clusterctl.write(tmp_path, "registry.test/metal-ipi:1")
+    documents = [each for file in tmp_path.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
+    found = {each["kind"]: objects.path(each) for each in documents if each["kind"] != "CustomResourceDefinition"}
+    assert {"Certificate", "Deployment", "ValidatingWebhookConfiguration"} <= found.keys()
+
+
+class _Lab(Facility):
+    """A lab that notes when its hub gets the providers."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout=layout)
+        self.told = {"installer": "/stand-in"}
+        self.given = list[str]()
+
+    def facts(self) -> dict[str, Any]:
+        return self.told
+
+    def cluster_api(self, providers: Path) -> None:
+        self.given.append(self.told["installer"])
+
+
+def test_the_labs_hub_gets_them_again_with_another_installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusterctl, "gather", lambda folder: folder.mkdir(parents=True, exist_ok=True))
+    lab = _Lab(Layout(root=tmp_path, stack="capi7"))
+    for installer in ("/stand-in", "/stand-in", "/real", "/real"):
+        lab.told["installer"] = installer
+        clusterctl.give_to_lab(lab)
+    assert lab.given == ["/stand-in", "/real"]
