@@ -119,5 +119,5 @@ def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuratio
         ask(lab, "POST", _PLACES["MetalIpiCluster"], wrong)
     for each in made:
         ask(lab, "POST", _PLACES[each["kind"]], each)
-    told = "MetalIpiCluster status.initialization.provisioned is false"
+    told = f"there is no Secret default/{_NAME}-settings, which spec.secretsRef names"
     until(lambda: told in _clusterctl(lab, configuration, "describe", "cluster", _NAME), 60)
