@@ -16,8 +16,7 @@ from lab.hub import objects
 from metal_ipi.stacks.cluster_api.settings import cluster_template
 from tools import clusterctl, stackfile
 from tools.errors import StackError
-from tools.facility import Facility
-from tools.layout import ROOT, Layout
+from tools.layout import ROOT
 
 
 def _document(**install: Any) -> dict[str, Any]:
@@ -92,27 +91,3 @@ def test_the_lab_can_apply_all_of_our_components_again(tmp_path: Path) -> None:
     documents = [each for file in tmp_path.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
     found = {each["kind"]: objects.path(each) for each in documents if each["kind"] != "CustomResourceDefinition"}
     assert {"Certificate", "Deployment", "ValidatingWebhookConfiguration"} <= found.keys()
-
-
-class _Lab(Facility):
-    """A lab that notes when its hub gets the providers."""
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__(layout=layout)
-        self.told = {"installer": "/stand-in"}
-        self.given = list[str]()
-
-    def facts(self) -> dict[str, Any]:
-        return self.told
-
-    def cluster_api(self, providers: Path) -> None:
-        self.given.append(self.told["installer"])
-
-
-def test_the_labs_hub_gets_them_again_with_another_installer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusterctl, "gather", lambda folder: folder.mkdir(parents=True, exist_ok=True))
-    lab = _Lab(Layout(root=tmp_path, stack="capi7"))
-    for installer in ("/stand-in", "/stand-in", "/real", "/real"):
-        lab.told["installer"] = installer
-        clusterctl.give_to_lab(lab)
-    assert lab.given == ["/stand-in", "/real"]
