@@ -145,8 +145,7 @@ class _Work:
 
     async def _bring(self, spec: Spec, before: Sequence[RecordSet]) -> tuple[list[_Value], list[_Value]]:
         """Make the changes; returns the values that must exist afterwards, and the removed ones."""
-        now = await self._read_without_conflicts(spec, before)
-        claims = Claims(now)
+        now, claims = await self._read_without_conflicts(spec, before)
         wanted = {record.key: record.values for record in spec.records}
         ours = {record.key: record.values for record in before}
         held = claims.held_by(self._owner)
@@ -210,7 +209,7 @@ class _Work:
         """Whether another resource of the stack holds the same value, which must stay then."""
         return any(holder.stack == self._owner.stack and holder != self._owner for holder in claims.holders(key, value))
 
-    async def _read_without_conflicts(self, spec: Spec, before: Sequence[RecordSet]) -> Found:
+    async def _read_without_conflicts(self, spec: Spec, before: Sequence[RecordSet]) -> tuple[Found, Claims]:
         """Read the sets and their markers. Raises DnsConflict.
 
         A service answers for one set after the other. Another stack of the cluster may write in between: its values are
@@ -219,21 +218,22 @@ class _Work:
         backoff = Backoff(timeout=_CONFLICT_STAYS, first=0.1)
         while True:
             now = await self.read([*spec.records, *before], spec.domain)
+            claims = Claims(now)
             try:
-                self._refuse_conflicts(spec, before, now)
+                self._refuse_conflicts(spec, before, now, claims)
             except DnsConflict:
                 if backoff.over:
                     raise
                 await backoff.pause()
             else:
-                return now
+                return now, claims
 
-    def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found) -> None:
+    def _refuse_conflicts(self, spec: Spec, before: Sequence[RecordSet], now: Found, claims: Claims) -> None:
         """Raise DnsConflict if a set that we are about to own has values of others: another cluster may use the name.
 
         In a set that is ours already, values of others are allowed, except the same value.
         """
-        ours, claims = {record.key: record.values for record in before}, Claims(now)
+        ours = {record.key: record.values for record in before}
         problems: list[str] = []
         for record in spec.records:
             mine = ours.get(record.key)

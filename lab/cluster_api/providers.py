@@ -83,7 +83,7 @@ class RealInstaller:
 
     @property
     def made_of(self) -> list[Any]:
-        """The release with what pins it, and whether it is another than that which is built."""
+        """The release, what pins it, and whether it is one that was found on PATH."""
         pins = sorted(path for path in openshift_install.PINS.iterdir() if path.is_file())
         found = openshift_install.on_path()
         return ["openshift-install", RELEASE, found is not None, *(path.read_text() for path in pins)]
@@ -95,7 +95,7 @@ class RealInstaller:
 
 
 def _installer(facts: Facts) -> Kind:
-    """The lab's openshift-install, on PATH."""
+    """The layer with the lab's openshift-install."""
     if facts.release == RELEASE:
         return RealInstaller()
     return Program(path="usr/local/bin/openshift-install", ensure=lambda _: Path(facts.installer), pins=build.SOURCES)
