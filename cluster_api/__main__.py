@@ -27,6 +27,7 @@ from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters
 from metal_ipi.cluster_api.leader import Leader
 from metal_ipi.cluster_api.operator import Operator
+from metal_ipi.cluster_api.reads import Reads
 from metal_ipi.cluster_api.reconcilers.base import Hub
 
 _LOST = 3
@@ -76,7 +77,7 @@ async def _run(arguments: argparse.Namespace) -> int:
         os.environ["KUBECONFIG"] = arguments.kubeconfig
     clusters = Clusters(api)
     absences = Absences(api, arguments.namespace, arguments.max_away)
-    hub = Hub(api=api, clusters=clusters, claims=Claims(api, arguments.namespace), absences=absences)
+    hub = Hub(api=api, reads=Reads(api), clusters=clusters, claims=Claims(api, arguments.namespace), absences=absences)
     metrics.register(clusters, absences)
     if arguments.metrics_port:
         start_http_server(arguments.metrics_port, addr=arguments.metrics_address)

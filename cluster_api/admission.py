@@ -77,7 +77,7 @@ class Admission:
             warnings.append(f"{error}: settings that are secret or missing are checked later")
         valid = await asyncio.to_thread(_checked, item, secrets)
         refuse_domains(item, servers_of(valid))
-        cluster = await self._clusters.cluster_of(item)
+        cluster = await self._clusters.cluster_of(item, self._api)
         if cluster is not None:
             refuse_another_name(valid, cluster)
             store = SecretStore(self._api, item, str(cluster["metadata"]["name"]))
@@ -86,7 +86,7 @@ class Admission:
 
     async def _control_plane(self, item: Object) -> list[str]:
         """Returns warnings. Raises ApiError."""
-        cluster = await self._clusters.cluster_of(item)
+        cluster = await self._clusters.cluster_of(item, self._api)
         reference: Mapping[str, Any] = ((cluster or {}).get("spec") or {}).get("infrastructureRef") or {}
         if cluster is None or not reference.get("name"):
             return []

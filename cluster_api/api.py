@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -92,6 +92,8 @@ class Api:
         cast(Any, configuration).retries = False
         configuration.connection_pool_maxsize = _CALLS
         self._client = client.ApiClient(configuration)
+        self.wrote: Callable[[str, str, str], None] = _nobody
+        """Called with kind, namespace and name of each object that was written, or may have been."""
 
     async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:
         """An object; None where there is none."""
@@ -112,7 +114,7 @@ class Api:
         """Create an object; None if there is one of its name."""
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
         try:
-            return await self._call("POST", kind.path(namespace), whole)
+            return await self._write("POST", kind, namespace, body["metadata"]["name"], whole)
         except ApiError as error:
             if error.status == 409:
                 return None
@@ -133,14 +135,16 @@ class Api:
         metadata = {**(body.get("metadata") or {}), "name": name, "namespace": namespace}
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **body, "metadata": metadata}
         query = [("fieldManager", manager), ("force", "true")]
-        return await self._call("PATCH", kind.path(namespace, name, subresource), whole, query=query, form="apply")
+        return await self._write(
+            "PATCH", kind, namespace, name, whole, subresource=subresource, query=query, form="apply"
+        )
 
     async def patch(
         self, kind: Resource, namespace: str, name: str, body: Mapping[str, Any], subresource: str = ""
     ) -> Object | None:
         """Merge into an object; None if it does not exist any more."""
         try:
-            return await self._call("PATCH", kind.path(namespace, name, subresource), body, form="merge")
+            return await self._write("PATCH", kind, namespace, name, body, subresource=subresource, form="merge")
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -149,7 +153,7 @@ class Api:
     async def replace(self, kind: Resource, namespace: str, body: Mapping[str, Any]) -> Object | None:
         """Write an object that was read; None where it has changed since."""
         try:
-            return await self._call("PUT", kind.path(namespace, body["metadata"]["name"]), body)
+            return await self._write("PUT", kind, namespace, body["metadata"]["name"], body)
         except ApiError as error:
             if error.status in (404, 409):
                 return None
@@ -158,10 +162,27 @@ class Api:
     async def delete(self, kind: Resource, namespace: str, name: str) -> None:
         """Delete an object. A missing object is not an error."""
         try:
-            await self._call("DELETE", kind.path(namespace, name))
+            await self._write("DELETE", kind, namespace, name)
         except ApiError as error:
             if error.status != 404:
                 raise
+
+    async def _write(
+        self,
+        method: str,
+        kind: Resource,
+        namespace: str,
+        name: str,
+        body: Any = None,
+        *,
+        subresource: str = "",
+        **how: Any,
+    ) -> Object:
+        path = kind.path(namespace) if method == "POST" else kind.path(namespace, name, subresource)
+        try:
+            return await self._call(method, path, body, **how)
+        finally:
+            self.wrote(kind.kind, namespace, name)
 
     async def _call(
         self, method: str, path: str, body: Any = None, *, query: Any = (), form: str | None = None
@@ -188,6 +209,10 @@ class Api:
         except Exception as error:  # urllib3's, which the client does not wrap
             raise ApiError(f"{method} {path}: {type(error).__name__}: {error}", 0) from None
         return cast(Object, answer)
+
+
+def _nobody(kind: str, namespace: str, name: str) -> None:
+    """For an `Api` without `Reads`."""
 
 
 def micro_time() -> str:

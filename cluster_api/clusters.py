@@ -11,11 +11,13 @@ from functools import cached_property, partial
 from typing import Any
 
 from metal_ipi.cluster_api import domains, manifests, settings
-from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object, labels_of, owner_of
+from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object, labels_of, owner_of, status_of
+from metal_ipi.cluster_api.conditions import PREFLIGHT_PASSED
 from metal_ipi.cluster_api.engine.engine import Engine
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import State, name_of
 from metal_ipi.cluster_api.manifests import Manifests, ManifestsRefused
+from metal_ipi.cluster_api.reads import Reader
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER, METAL_IPI_MACHINE, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, SecretStore
 from metal_ipi.components.install.manifests import ManifestsError
@@ -28,7 +30,7 @@ from metal_ipi.stacks.problems import SettingsError
 from metal_ipi.stacks.settings import Settings
 
 PAUSED = "cluster.x-k8s.io/paused"
-ASSETS, KEYS, FORMED = "install-assets-create", "keys", "bootstrap-complete"
+ASSETS, KEYS, ANSWERS, FORMED = "install-assets-create", "keys", "api-answers", "bootstrap-complete"
 """Resources of the program that show the progress of a cluster."""
 _OF_SERVER = ("-server", "-installation")
 """Suffixes after the host name, in the names of resources of a server."""
@@ -77,6 +79,11 @@ class Work:
         status: Mapping[str, Any] = self.facility.get("status") or {}
         return bool((status.get("initialization") or {}).get("provisioned"))
 
+    @property
+    def checked(self) -> bool:
+        """Whether the MetalIpiCluster has its keys, and its preflight has passed once."""
+        return self.provisioned or status_of(self.facility, PREFLIGHT_PASSED) == ("True",)
+
     @cached_property
     def servers(self) -> dict[str, ListedServer]:
         """The listed servers, by the names of their machines. Raises NotUsable on platforms that list none."""
@@ -102,13 +109,13 @@ class Work:
         """Whether a resource is the OpenShiftControlPlane's."""
         return not self.of_cluster(name) and not self.of_machine(name)
 
-    async def plan(self, api: Api) -> Plan:
+    async def plan(self, reader: Reader) -> Plan:
         """The plan of the cluster. Until the cluster is formed, all listed servers belong to it, because the installer
         needs the number of workers. From then on its workers are the servers of MetalIpiMachines, and servers that are
         installed but have no MetalIpiMachine yet, because the cluster was made elsewhere."""
         tree, state = self.tree, await self.engine.state()
         if state.named(FORMED) is not None:
-            machines = await api.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
+            machines = await reader.list(METAL_IPI_MACHINE.resource, self.namespace, f"{CLUSTER_LABEL}={self.name}")
             going = {str(each["spec"].get("server")) for each in machines if leaving(each)}
             installed = {node.name for node in self.nodes.workers if state.named(made(node)[1]) is not None}
             taken = {str(each["spec"].get("server")) for each in machines if not leaving(each)} | installed - going
@@ -149,12 +156,12 @@ class Clusters:
     _opened: dict[str, _Opened] = field(default_factory=dict[str, _Opened])
     """By `namespace/name` of the Cluster."""
 
-    async def cluster_of(self, item: Object) -> Object | None:
+    async def cluster_of(self, item: Object, reader: Reader) -> Object | None:
         """The Cluster that an object is labelled with, or owned by; None where there is none (yet)."""
         name = cluster_name(item)
-        return await self.api.get(CLUSTER, item["metadata"]["namespace"], name) if name else None
+        return await reader.get(CLUSTER, item["metadata"]["namespace"], name) if name else None
 
-    async def recent(self, cluster: Object) -> Work:
+    async def recent(self, cluster: Object, reader: Reader) -> Work:
         """As `open`; what many objects of a cluster ask for at once is opened once."""
         where = f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
         found, now = self._opened.get(where), time.monotonic()
@@ -162,7 +169,7 @@ class Clusters:
             found = self._opened[where] = _Opened(
                 version=cluster["metadata"]["resourceVersion"],
                 until=now + _RECENT,
-                work=asyncio.ensure_future(self.open(cluster)),
+                work=asyncio.ensure_future(self.open(cluster, reader)),
             )
         return await asyncio.shield(found.work)
 
@@ -170,20 +177,20 @@ class Clusters:
         """Something of a cluster, `namespace/name`, has changed: `recent` opens it again."""
         self._opened.pop(cluster, None)
 
-    async def open(self, cluster: Object) -> Work:
+    async def open(self, cluster: Object, reader: Reader) -> Work:
         """The data of a cluster. Raises NotUsable, StateError, ApiError."""
         namespace, name = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
         reference: Mapping[str, Any] = (cluster.get("spec") or {}).get("infrastructureRef") or {}
         if reference.get("kind") != METAL_IPI_CLUSTER.resource.kind:
             raise NotUsable("NoFacility", f"Cluster {name}: spec.infrastructureRef names no MetalIpiCluster")
-        facility = await self.api.get(METAL_IPI_CLUSTER.resource, namespace, reference["name"])
+        facility = await reader.get(METAL_IPI_CLUSTER.resource, namespace, reference["name"])
         if facility is None:
             raise NotUsable("NoFacility", f"there is no MetalIpiCluster {namespace}/{reference['name']}")
-        secrets = await secrets_of(self.api, facility)
+        secrets = await secrets_of(reader, facility)
         store = SecretStore(self.api, facility, name)
         engine = self._engine(facility, store, secrets, f"{namespace}/{name}")
         state = await engine.state()
-        given = await self._manifests(cluster, facility, state)
+        given = await self._manifests(cluster, facility, state, reader)
         try:
             tree, valid = self._read(facility, secrets, given)
         except SettingsError as error:
@@ -208,7 +215,7 @@ class Clusters:
             kept = self._settings[uid] = (said, read(*said))
         return kept[1]
 
-    async def _manifests(self, cluster: Object, facility: Object, state: State) -> Manifests:
+    async def _manifests(self, cluster: Object, facility: Object, state: State, reader: Reader) -> Manifests:
         """The user's manifests, which the control plane names; for a formed cluster those with which it was
         installed."""
         if state.named(FORMED) is not None:
@@ -217,7 +224,7 @@ class Clusters:
         kind, namespace = OPENSHIFT_CONTROL_PLANE.resource, cluster["metadata"]["namespace"]
         if reference.get("kind") != kind.kind:
             return Manifests()
-        found = await self.api.get(kind, namespace, reference["name"])
+        found = await reader.get(kind, namespace, reference["name"])
         try:
             return Manifests() if found is None else await manifests.provided(self.api, found, _uid(facility))
         except ManifestsRefused as error:
@@ -250,12 +257,12 @@ def cluster_name(item: Mapping[str, Any]) -> str | None:
     return labels_of(item).get(CLUSTER_LABEL) or owner_of(item, CLUSTER.kind)
 
 
-async def secrets_of(api: Api, facility: Object) -> dict[str, str]:
+async def secrets_of(reader: Reader, facility: Object) -> dict[str, str]:
     """The secret settings of a MetalIpiCluster, by path. Raises NotUsable where its Secret is not there, ApiError."""
     namespace, reference = facility["metadata"]["namespace"], facility["spec"].get("secretsRef")
     if not reference:
         return {}
-    found = await api.get(SECRET, namespace, reference["name"])
+    found = await reader.get(SECRET, namespace, reference["name"])
     if found is None:
         raise NotUsable("NoSecrets", f"there is no Secret {namespace}/{reference['name']}, which spec.secretsRef names")
     return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}

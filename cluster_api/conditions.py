@@ -9,6 +9,8 @@ from typing import Any
 from metal_ipi.cluster_api.api import Object
 
 READY, AVAILABLE, PAUSED, INITIALIZED = "Ready", "Available", "Paused", "Initialized"
+PREFLIGHT_PASSED = "PreflightPassed"
+"""Of a MetalIpiCluster: the other objects of its cluster wait for it."""
 HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
 """Conditions of Machines, by which MachineHealthCheck, external remediation and owner tell each other."""
 _LONGEST = 4000

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import kopf
@@ -73,10 +73,29 @@ def cluster_of(item: Mapping[str, Any]) -> str:
     return f"{namespace}/{name}" if name else unknown(namespace)
 
 
-class Changes:
-    """Which events of objects matter: those of others than messages, which steps in progress change all the time."""
+def essence(item: Mapping[str, Any]) -> list[Any]:
+    """An object without messages, which steps in progress change all the time."""
+    status: Mapping[str, Any] = item.get("status") or {}
+    return [
+        declared(item),
+        {key: value for key, value in status.items() if key not in ("conditions", "deprecated")},
+        [(each["type"], each["status"], each.get("reason")) for each in status.get("conditions") or ()],
+    ]
 
-    def __init__(self) -> None:
+
+def declared(item: Mapping[str, Any]) -> list[Any]:
+    """An object without its status."""
+    return [
+        {key: value for key, value in item["metadata"].items() if key not in ("resourceVersion", "managedFields")},
+        item.get("spec"),
+    ]
+
+
+class Changes:
+    """Which events of objects matter: those that change a part of them."""
+
+    def __init__(self, part: Callable[[Mapping[str, Any]], list[Any]] = essence) -> None:
+        self._part = part
         self._seen: dict[str, int] = {}
         """What was seen last, by uid."""
 
@@ -86,18 +105,8 @@ class Changes:
         before = self._seen.pop(uid, None)
         if kind == "DELETED":
             return True
-        now = self._seen[uid] = hash(json.dumps(_essence(item), sort_keys=True))
+        now = self._seen[uid] = hash(json.dumps(self._part(item), sort_keys=True))
         return now != before
-
-
-def _essence(item: Mapping[str, Any]) -> list[Any]:
-    status: Mapping[str, Any] = item.get("status") or {}
-    return [
-        {key: value for key, value in item["metadata"].items() if key not in ("resourceVersion", "managedFields")},
-        item.get("spec"),
-        {key: value for key, value in status.items() if key not in ("conditions", "deprecated")},
-        [(each["type"], each["status"], each.get("reason")) for each in status.get("conditions") or ()],
-    ]
 
 
 class _NoDifferences(kopf.DiffBaseStorage):
@@ -117,7 +126,8 @@ class Operator:
     """The handlers of one process."""
 
     def __init__(self, hub: Hub) -> None:
-        self._clusters, self._bells, self._changes = hub.clusters, Bells(), Changes()
+        self._clusters, self._reads, self._bells = hub.clusters, hub.reads, Bells()
+        self._changes, self._declared = Changes(), Changes(declared)
         hub.clusters.ring = self._step_ended
         self._reconcilers: Sequence[Reconciler] = (
             FacilityReconciler(hub),
@@ -140,8 +150,10 @@ class Operator:
 
     async def _changed(self, type: str | None, event: kopf.RawEvent, **_: Any) -> None:
         item = cast("Mapping[str, Any]", event["object"])
+        self._reads.forget(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
+        data = item["kind"] in _OF_DATA and self._declared.matters(type, item)
         if self._changes.matters(type, item):
-            self._ring(cluster_of(item), data=item["kind"] in _OF_DATA)
+            self._ring(cluster_of(item), data=data)
 
     def _step_ended(self, cluster: str, step: str) -> None:
         self._ring(cluster, data=step == ASSETS)

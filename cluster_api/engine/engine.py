@@ -84,6 +84,8 @@ class Engine:
         self._state: State | None = None
         self._planned: tuple[str, Plan] | None = None
         self._planning = asyncio.Lock()
+        self._meanwhile: list[tuple[Step | None, Entry | None]] = []
+        """What was written since the state was read of which a plan is being made."""
         self._types = types()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._leaving: set[str] = set()
@@ -115,12 +117,12 @@ class Engine:
         async with self._planning:
             while self._planned is None or self._planned[0] != declaration.fingerprint:
                 self._renew()
-                state = await self.state()
+                state, self._meanwhile = await self.state(), []
                 made = partial(_timed, declaration.program, state, self._types, declaration.stack)
                 found = await asyncio.get_running_loop().run_in_executor(_PLANNING, made)
                 self.learn(found.secrets)
-                if state is self._state:  # else something was finished meanwhile
-                    self._planned = (declaration.fingerprint, found)
+                if left := _after_all(found, self._meanwhile):
+                    self._planned = (declaration.fingerprint, left)
             return self._planned[1]
 
     def running(self, names: Callable[[str], bool]) -> dict[str, str]:
@@ -275,7 +277,8 @@ class Engine:
         else:
             entries[urn] = entry
         self._state, planned, self._planned = State(entries=entries), self._planned, None
-        if planned and step and entry and (left := planned[1].after(step, entry)):
+        self._meanwhile.append((step, entry))
+        if planned and (left := _after_all(planned[1], [(step, entry)])):
             self._planned = (planned[0], left)
 
     def _failed(self, urn: str, message: str) -> None:
@@ -313,6 +316,13 @@ class _Log:
     ) -> None:
         if not debug:
             self._engine.set_message(urn, message)
+
+
+def _after_all(found: Plan | None, written: Iterable[tuple[Step | None, Entry | None]]) -> Plan | None:
+    """The plan when all of these were written; None if another one must be made."""
+    for step, entry in written:
+        found = found.after(step, entry) if found and step and entry else None
+    return found
 
 
 def _timed(*of: Any) -> Plan:

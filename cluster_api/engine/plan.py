@@ -82,7 +82,7 @@ class Plan:
         The program is not run again for every step: as in `up`, what it read of the state is that of its start.
         """
         step = self.steps.get(done.urn)
-        if step is None or step.action not in ("create", "update") or step.inputs != done.inputs:
+        if step is None or step.action not in ("create", "update") or _lasting(step.inputs) != _lasting(done.inputs):
             return None
         if entry.id and entry.unfinished:
             return None
@@ -103,6 +103,11 @@ class Plan:
     def settled(self, name: str) -> bool:
         """Whether a resource exists as declared; false if it is not declared."""
         return any(step.name == name and step.action == "keep" for step in self.steps.values())
+
+
+def _lasting(inputs: Values) -> Values:
+    """Inputs without the one that says whether there was a cluster when the program ran."""
+    return {name: value for name, value in inputs.items() if name != "disposable"}
 
 
 def types() -> dict[str, ResourceType]:

@@ -20,6 +20,7 @@ from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
 from metal_ipi.cluster_api.logs import gathered, stamps
+from metal_ipi.cluster_api.reads import Reader, Reads
 from metal_ipi.cluster_api.store import owned_by, secret
 from metal_ipi.components.cluster_api.objects import logs_secret
 from metal_ipi.provider.errors import InvalidInputs, ProviderError
@@ -41,6 +42,8 @@ class Hub:
     """What reconcilers work with."""
 
     api: Api
+    reads: Reads
+    """For looks: what they decide about deletions and claims is asked of `api`."""
     clusters: Clusters
     claims: Claims
     absences: Absences
@@ -85,10 +88,10 @@ class Reconciler(ABC):
     async def reconcile(self, namespace: str, name: str) -> float:
         """Reconcile an object once; returns the seconds until the next time. It may be cancelled at any moment, and is
         then repeated. Raises ApiError and StateError."""
-        item = await self._hub.api.get(self.resource, namespace, name)
+        item = await self._hub.reads.get(self.resource, namespace, name)
         if item is None or leaving(item):  # `gone` has the word
             return LATER
-        cluster = await self._hub.clusters.cluster_of(item)
+        cluster = await self._hub.clusters.cluster_of(item, self._hub.reads)
         if is_paused(item, cluster):
             if not await self._is_still(item, cluster):
                 return SOON
@@ -101,7 +104,7 @@ class Reconciler(ABC):
             said.ready(False, "NotReferred", self._stranger(item, cluster))
         else:
             try:
-                work = await self._hub.clusters.recent(cluster)
+                work = await self._hub.clusters.recent(cluster, self._hub.reads)
                 work.engine.may_leave = partial(self._hub.absences.in_place, work)
                 said = await self._reconcile(item, work)
                 await self._publish_logs(work)
@@ -124,7 +127,7 @@ class Reconciler(ABC):
         item = await self._hub.api.get(self.resource, namespace, name)
         if item is None:
             return True
-        cluster = await self._hub.clusters.cluster_of(item)
+        cluster = await self._hub.clusters.cluster_of(item, self._hub.api)
         if is_paused(item, cluster):
             return False
         if cluster is None:  # nothing was made for it
@@ -133,7 +136,7 @@ class Reconciler(ABC):
         try:
             if not self.is_meant(item, cluster):
                 return await self._stranger_gone(item, cluster)
-            work = await self._hub.clusters.open(cluster)
+            work = await self._hub.clusters.open(cluster, self._hub.api)
             if await self._gone(item, work):
                 return True
             message = doing(work, self._mine(item, work))
@@ -171,15 +174,15 @@ class Reconciler(ABC):
 
     async def _machine(self, item: Object, work: Work) -> Object:
         """The Machine that owns the object. Raises NotUsable while there is none."""
-        machine = await self._owner(item, work)
+        machine = await self._owner(item, work, self._hub.reads)
         if machine is None:
             raise NotUsable("WaitingForMachine", "no Machine owns this object yet")
         return machine
 
-    async def _owner(self, item: Object, work: Work) -> Object | None:
+    async def _owner(self, item: Object, work: Work, reader: Reader) -> Object | None:
         """The Machine that owns the object; None if there is none."""
         name = owner_of(item, MACHINE.kind)
-        return await self._hub.api.get(MACHINE, work.namespace, name) if name else None
+        return await reader.get(MACHINE, work.namespace, name) if name else None
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         """Selects, by name, the resources that belong to an object."""
@@ -198,7 +201,7 @@ class Reconciler(ABC):
         mine = _all
         if not is_paused({"metadata": {}}, cluster):
             with contextlib.suppress(NotUsable):  # nothing is begun then
-                mine = self._steps(item, await self._hub.clusters.open(cluster))
+                mine = self._steps(item, await self._hub.clusters.open(cluster, self._hub.api))
         await engine.stop(mine)
         return not engine.running(mine)
 

@@ -75,10 +75,8 @@ class ControlPlaneReconciler(Reconciler):
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         said = Said(main=self.main)
-        if not work.provisioned:
-            return said.ready(
-                False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: its conditions say why"
-            )
+        if not work.checked:
+            return said.ready(False, "WaitingForFacility", "the preflight has not passed yet: see the MetalIpiCluster")
         refuse(item, work.settings.openshift_version)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
@@ -102,7 +100,7 @@ class ControlPlaneReconciler(Reconciler):
             domain = domains.next_for(domains.of(work.facility), servers, used)
             used.append(str(domain))
             await self._make(item, work, name, domain)
-        plan = await work.plan(self._hub.api)
+        plan = await work.plan(self._hub.reads)
         work.engine.advance(plan, lambda step: work.of_control_plane(step.name))
         assets = state.named(ASSETS)
         if assets is not None:
@@ -136,7 +134,7 @@ class ControlPlaneReconciler(Reconciler):
 
     async def _machines(self, item: Object, work: Work) -> list[Object]:
         labels = f"{CLUSTER_LABEL}={work.name},{NAME_LABEL}={item['metadata']['name']}"
-        return await self._hub.api.list(MACHINE, work.namespace, labels)
+        return await self._hub.reads.list(MACHINE, work.namespace, labels)
 
     async def _make(self, item: Object, work: Work, name: str, domain: str | None) -> None:
         """Create a Machine with its bootstrap and infrastructure objects; each may exist already, from a run that was

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from metal_ipi.cluster_api import domains
+from metal_ipi.cluster_api import conditions, domains
 from metal_ipi.cluster_api.api import Object
-from metal_ipi.cluster_api.clusters import NotUsable, Work, refuse_domains
+from metal_ipi.cluster_api.clusters import ANSWERS, NotUsable, Work, refuse_domains
 from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of, refuse_while_it_stays
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
 from metal_ipi.cluster_api.store import SecretStore, take_along
@@ -15,7 +15,11 @@ API_PORT = 6443
 
 
 class FacilityReconciler(Reconciler):
-    """Provisioned once the preflight has passed; gone once nothing of the cluster is left."""
+    """Provisioned once the address of the API answers, on the bootstrap machine first; gone once nothing of the cluster
+    is left.
+
+    Cluster API connects to a cluster when its infrastructure is provisioned, and after a failure not again for 30 s
+    (controllers/clustercache of v1.12.2)."""
 
     resource = METAL_IPI_CLUSTER.resource
     referred = "infrastructureRef"
@@ -27,7 +31,7 @@ class FacilityReconciler(Reconciler):
         await work.store.own()
         if name := str((item["spec"].get("secretsRef") or {}).get("name") or ""):
             await take_along(self._hub.api, work.namespace, name)
-        plan = await work.plan(self._hub.api)
+        plan = await work.plan(self._hub.reads)
         work.engine.advance(plan, lambda step: work.of_cluster(step.name))
         waiting = [step.name for step in plan.waiting(work.of_cluster)]
         endpoint = item["spec"].get("controlPlaneEndpoint") or {}
@@ -37,12 +41,17 @@ class FacilityReconciler(Reconciler):
             {"name": name, "controlPlane": any(work.servers[each].role == "control-plane" for each in servers)}
             for name, servers in domains.of(item).items()
         ]
-        # Once provisioned, it stays provisioned: the contract does not allow a change back.
-        if not waiting or work.provisioned:
+        # Once true, both stay true; the contract does not allow `provisioned` to change back.
+        if checked := not waiting or work.checked:
+            said.conditions.append(conditions.condition(conditions.PREFLIGHT_PASSED, True, "Passed"))
+        answers = checked and (await work.engine.state()).named(ANSWERS) is not None
+        if answers or work.provisioned:
             said.status["initialization"] = {"provisioned": True}
         if waiting:
             message = doing(work, work.of_cluster) or f"not begun: {', '.join(waiting)}"
             return said.ready(False, reason_of(work, work.of_cluster, "Waiting"), message)
+        if not answers and not work.provisioned:
+            return said.ready(False, "WaitingForApi", f"https://{default['host']}:{API_PORT} has not answered yet")
         return said.ready(True, "Provisioned")
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:

@@ -80,9 +80,9 @@ class MachineReconciler(Reconciler):
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         machine = await self._machine(item, work)
-        if not work.provisioned:
+        if not work.checked:
             return Said().ready(
-                False, "WaitingForFacility", "the MetalIpiCluster is not provisioned yet: its conditions say why"
+                False, "WaitingForFacility", "the preflight has not passed yet: see the MetalIpiCluster"
             )
         await self._before_drain(item, machine, work)
         choice = await self._claim(item, machine, work)
@@ -94,7 +94,7 @@ class MachineReconciler(Reconciler):
             )
             return Said(again=0.1).ready(False, "Claimed", f"takes {choice.server}")
         node = work.node(choice.server)
-        plan = await work.plan(self._hub.api)
+        plan = await work.plan(self._hub.reads)
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))
         work.engine.advance(plan, lambda step: is_of(node, step.name) and (told or _is_claim(step)))
         return await self._seen(item, machine, work, plan, node, told=told)
@@ -206,7 +206,7 @@ class MachineReconciler(Reconciler):
             if stays and not await departure.has_begun(work, node):
                 if member:
                     await quorum.keep(self._hub.api, work, node)
-                if self._hub.absences.limit and (machine := await self._owner(item, work)):
+                if self._hub.absences.limit and (machine := await self._owner(item, work, self._hub.api)):
                     await self._hub.absences.take(work, machine, server, "deleted")
             await work.engine.stop(lambda name: is_of(node, name))
             if member and not departure.has_left(state := await work.engine.state(), node):

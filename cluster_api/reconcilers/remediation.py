@@ -97,7 +97,7 @@ class RemediationReconciler(Reconciler):
             case "wait":
                 said = self._waits(work, node, begun, spec.timeout_seconds)
                 if node is not None and server is not None and work.engine.failures(_acts(node)):
-                    plan = await work.plan(self._hub.api)
+                    plan = await work.plan(self._hub.reads)
                     async with work.engine.deciding:
                         await self._refuse_unsafe(work, node, plan.settings)
                         _begin(work, node, server, plan.settings)
@@ -120,7 +120,7 @@ class RemediationReconciler(Reconciler):
     async def _power_cycle(
         self, item: Object, machine: Object, work: Work, node: Node, server: Entry, *, number: int, message: str
     ) -> Said:
-        plan = await work.plan(self._hub.api)
+        plan = await work.plan(self._hub.reads)
         api, place = self._hub.api, (self.resource, work.namespace, item["metadata"]["name"])
         async with work.engine.deciding:
             await self._refuse_unsafe(work, node, plan.settings)

@@ -14,6 +14,7 @@ from metal_ipi.cluster_api import absences
 from metal_ipi.cluster_api.absences import Absences, TooManyAway
 from metal_ipi.cluster_api.api import LEASE, MACHINE, Api, Object, Resource
 from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
+from metal_ipi.cluster_api.reads import Reader
 from metal_ipi.cluster_api.reconcilers import joined, own_remediation, quorum
 from metal_ipi.cluster_api.reconcilers import remediation as remediations
 from metal_ipi.cluster_api.reconcilers.machine import HOOK, MachineReconciler
@@ -317,7 +318,7 @@ def test_what_is_not_limited() -> None:
 
 def _reconciler(fleet: Fleet, limit: int, name: str) -> MachineReconciler:
     class One(Clusters):
-        async def open(self, cluster: Object) -> Work:
+        async def open(self, cluster: Object, reader: Reader) -> Work:
             return fleet.works[name]
 
         recent = open

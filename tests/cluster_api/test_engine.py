@@ -140,6 +140,9 @@ def test_a_plan_does_not_stay_for_a_step_of_another_or_an_unfinished_one() -> No
     assert _first().after(step, replace(done, unfinished="it stopped")) is None
     begun = _first().after(step, _entry_of(_first(), step, begun=True))
     assert begun is not None and [each.name for each in begun.ready()] == ["keys"] and not begun.settled("keys")
+    # Whether there was a cluster when the program ran is no other step.
+    disposable = replace(step, inputs={**step.inputs, "disposable": True})
+    assert _first().after(disposable, _entry_of(_first(), step, begun=True)) is not None
 
 
 def test_what_others_are_made_of_comes_first() -> None:
@@ -238,6 +241,31 @@ def test_a_plan_is_of_the_state_that_there_is(monkeypatch: pytest.MonkeyPatch) -
         assert found == [{"entries": 2}] * 2 and calls == [0, 1, 2]
 
     asyncio.run(whole())
+
+
+def test_a_plan_stays_for_steps_that_were_done_while_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    (step,) = _first().ready()
+    calls = list[int]()
+
+    async def looked(entry: Entry) -> Plan:
+        engine, loop = Engine(Memory()), asyncio.get_running_loop()
+
+        def slow(*of: Any) -> Plan:
+            calls.append(1)
+            if len(calls) == 1:
+                keep = engine._keep(entry.urn, entry, step)  # pyright: ignore[reportPrivateUsage]
+                asyncio.run_coroutine_threadsafe(keep, loop).result()
+            return plan(*of)
+
+        monkeypatch.setattr(module, "plan", slow)
+        return await engine.look(_declaration())
+
+    begun = asyncio.run(looked(_entry_of(_first(), step, begun=True)))
+    assert len(calls) == 1 and begun.steps[step.urn].entry is not None
+    # What the others need of it is not in a plan of before.
+    calls.clear()
+    done = asyncio.run(looked(_entry_of(_first(), step)))
+    assert len(calls) == 2 and _PREFLIGHT in {each.urn for each in done.ready()}
 
 
 def test_what_goes_goes_after_what_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:

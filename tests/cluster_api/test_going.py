@@ -16,6 +16,7 @@ from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of
 from metal_ipi.cluster_api.leader import Leader
+from metal_ipi.cluster_api.reads import Reader, Reads
 from metal_ipi.cluster_api.reconcilers import quorum
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub
 from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
@@ -124,7 +125,9 @@ def hub_of(objects: Objects, clusters: Clusters | None = None, *, limit: int = 0
     """The hub that has these objects, and of whose machines so many may be away."""
     api = cast(Api, objects)
     absences = Absences(api, "own", limit, least=0.0)
-    return Hub(api=api, clusters=clusters or Clusters(api), claims=Claims(api, "own"), absences=absences)
+    return Hub(
+        api=api, reads=Reads(api), clusters=clusters or Clusters(api), claims=Claims(api, "own"), absences=absences
+    )
 
 
 def _reconciler(objects: Objects) -> tuple[MachineReconciler, Claims]:
@@ -329,7 +332,7 @@ def _hub(objects: Objects, work: Work) -> Hub:
     """One whose only cluster is this."""
 
     class One(Clusters):
-        async def open(self, cluster: Object) -> Work:
+        async def open(self, cluster: Object, reader: Reader) -> Work:
             return work
 
     return hub_of(objects, One(cast(Api, objects)))
@@ -355,7 +358,7 @@ def test_a_server_that_is_in_use_stays_in_the_settings() -> None:
         )
         metadata = {"name": "rack", "namespace": "facility", "uid": "rack"}
         objects.there["MetalIpiCluster", "rack"] = {"metadata": metadata, "spec": {"settings": tree}}
-        work = await clusters.open(_cluster())
+        work = await clusters.open(_cluster(), clusters.api)
         # One that no server has gives back what it had claimed all the same.
         claims = Claims(api, "own")
         await claims.claim(work.servers["worker-4"].mac, "facility/killed")
@@ -366,6 +369,6 @@ def test_a_server_that_is_in_use_stays_in_the_settings() -> None:
         spec = {"settings": {**tree, "platform": {**tree["platform"], "servers": left}}}
         objects.there["MetalIpiCluster", "rack"] = {"metadata": metadata, "spec": spec}
         with pytest.raises(NotUsable, match=r"does not list rack-worker-4 any more"):
-            await clusters.open(_cluster())
+            await clusters.open(_cluster(), clusters.api)
 
     asyncio.run(whole())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from metal_ipi.cluster_api.operator import Bells, Changes, cluster_of, unknown
+from metal_ipi.cluster_api.operator import Bells, Changes, cluster_of, declared, unknown
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,14 @@ def _machine(
             "initialization": {"provisioned": provisioned},
         },
     }
+
+
+def test_a_status_is_not_what_an_object_declares() -> None:
+    changes = Changes(declared)
+    assert changes.matters("ADDED", _machine())
+    assert not changes.matters("MODIFIED", _machine(version="2", status="True", provisioned=True))
+    assert changes.matters("MODIFIED", _machine(server="worker-1"))
+    assert changes.matters("DELETED", _machine(server="worker-1"))
 
 
 def test_messages_of_objects_wake_nobody() -> None:
