@@ -4,6 +4,7 @@
 #   INSTALLER stand-in or real, for a lab stack: which openshift-install (default: what the stack file says)
 #   REPLACE   machines that `up` is to make anew, e.g. lab-worker-0,lab-bootstrap
 #   OUT       the file that `topology` or `timeline` draws to (default: .state/pictures/STACK-...svg)
+#   ENGINE_LOG  1: the engine keeps a log of all that it does, which takes a quarter of its processor time
 #   KEEP_LAB  1: `down` leaves the lab running, for the next `up`
 #   BASE      the commit that `make preview-report` compares the work tree with (default: main)
 #   PICTURES  the URL that the report of `make preview-report` has its pictures from (default: beside it)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from pulumi import automation
 
+from tools.project import choose_log
+
 ENGINE = os.environ.get("METAL_IPI_ENGINE") or shutil.which("pulumi")
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = (ROOT / "provider", ROOT / "lab" / "plugins")
@@ -34,6 +36,8 @@ def make_stack(folder: Path, program: Callable[[], None], **environment: str) ->
         engine.symlink_to(str(ENGINE))
     work = folder / "work"
     work.mkdir(exist_ok=True)
+    (folder / "home").mkdir(exist_ok=True)
+    choose_log(folder / "home", wanted=False)
     variables = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), *map(str, PLUGINS), os.environ["PATH"]]),
         "PULUMI_HOME": str(folder / "home"),

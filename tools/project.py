@@ -90,6 +90,7 @@ def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire
     """The environment of the engine. Creates the directories and the passphrase file that it names."""
     make_private(layout.backend)
     make_private(layout.home)
+    choose_log(layout.home, wanted=os.environ.get("ENGINE_LOG", "") not in ("", "0"))
     plugins = layout.home / "plugins"
     official = user_home() / "plugins"
     if not plugins.is_symlink() and official.is_dir():
@@ -114,6 +115,17 @@ def environment(layout: Layout, engine: Engine, *, own_passphrase: bool, acquire
     if not acquire_plugins:
         result["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
     return result
+
+
+def choose_log(home: Path, *, wanted: bool) -> None:
+    """Have an engine with this home keep a log of all that it does, or not. It has no setting for that, but goes on
+    without one where the directory of its logs cannot be made (docs/adr/0114)."""
+    logs = home / "logs"
+    if wanted and logs.is_file():
+        logs.unlink()
+    elif not wanted and not logs.is_file():
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.write_text("With ENGINE_LOG=1 this is a directory, in which the engine logs all that it does.\n")
 
 
 def has_own_passphrase() -> bool:
