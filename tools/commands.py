@@ -11,7 +11,9 @@ import json
 import os
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -300,12 +302,14 @@ def operate(
 
         def beside(operation: str, which: Mapping[str, tuple[str, ...]]) -> None:
             def run(each: Layout) -> None:
-                if stopping.asked:
-                    raise RunFailed("it was not begun, because the command was stopped")
+                stopping.refuse()
                 _inner(each, operation, stopping, is_lab=is_lab, replace=anew.get(each.pool, ""))
 
             facility_stacks.beside(operation, layout, which, run)
 
+        if operation == "preview" and pools.wanted:
+            _previews(layout, pools, stopping, is_lab=is_lab)
+            return
         if operation == "down":
             beside("down", facility_stacks.made(layout))
         _inner(layout, operation, stopping, is_lab=is_lab, made_of=made_of, replace=anew.get(None, ""))
@@ -315,11 +319,45 @@ def operate(
         elif operation == "refresh":
             beside(operation, facility_stacks.made(layout))
         elif not of_states:
-            for pool in pools.gone:
-                say(f"\npool {pool} is not in the stack file any more: `up` takes it down")
+            _say_gone(pools)
             for pool in pools.wanted:
                 say(f"\npool {pool}")
                 _inner(layout.of_pool(pool), operation, stopping, is_lab=is_lab)
+
+
+def _say_of(pool: str, text: str) -> None:
+    print(f"{pool}: {text}", flush=True)
+
+
+def _say_gone(pools: facility_stacks.Pools) -> None:
+    for pool in pools.gone:
+        say(f"\npool {pool} is not in the stack file any more: `up` takes it down")
+
+
+def _previews(layout: Layout, pools: facility_stacks.Pools, stopping: _Stopping, *, is_lab: bool) -> None:
+    """Previews all stacks of a facility, as many in parallel as there are processors and memory for. Each output is
+    shown as a whole, in the order of the stacks, until one has failed."""
+    stacks = {None: layout} | {pool: layout.of_pool(pool) for pool in pools.wanted}
+    said: dict[str | None, list[str]] = {pool: [] for pool in stacks}
+
+    def one(pool: str | None) -> None:
+        stopping.refuse()
+        _inner(stacks[pool], "preview", stopping, is_lab=is_lab, line=said[pool].append)
+
+    whole = {"the cluster's": (), **pools.wanted}
+    several = min(facility_stacks.at_once(whole, facility_stacks.available_mib()), os.cpu_count() or 1)
+    with ThreadPoolExecutor(several, thread_name_prefix="preview") as workers:
+        running = {pool: workers.submit(one, pool) for pool in stacks}
+        for pool, preview in running.items():
+            failure = preview.exception()
+            if pool is not None:
+                say(f"\npool {pool}")
+            print("\n".join(said[pool]), flush=True)
+            if failure is not None:
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise failure
+            if pool is None:
+                _say_gone(pools)
 
 
 def _inner(
@@ -330,12 +368,14 @@ def _inner(
     is_lab: bool,
     made_of: tuple[str, str] | None = None,
     replace: str = "",
+    line: Callable[[str], None] | None = None,
 ) -> None:
     """Starts the inner process, for a lab stack in the lab's namespaces, and waits for it. Output lines of parallel
     pools begin with the pool's name.
 
     Args:
         replace: machines to replace.
+        line: gets each line of the output instead.
     """
     found = engine.ensure(say)
     command = python_module("--root", str(layout.root), "contain", "engine", operation, "--stack", layout.stack)
@@ -348,13 +388,14 @@ def _inner(
         facility = Facility(layout=layout)
         env |= facility.environment(facility.facts())
         command = facility.enter(command)
-    named = layout.pool is not None and operation in ("up", "down", "refresh")
+    if line is None and layout.pool is not None and operation in ("up", "down", "refresh"):
+        line = partial(_say_of, layout.pool)
     status = run_leashed(
         command,
         cwd=layout.root,
         env=env,
         started=stopping.leashes.append,
-        line=(lambda text: print(f"{layout.pool}: {text}", flush=True)) if named else None,
+        line=line,
     )
     if status == 0:
         return
@@ -380,6 +421,11 @@ class _Stopping:
     """How many requests there were."""
     leashes: list[IO[bytes]] = field(default_factory=list[IO[bytes]])
     """The pipes to the started inner processes; see `containment`."""
+
+    def refuse(self) -> None:
+        """Raises RunFailed for a process that would be started after a request to stop."""
+        if self.asked:
+            raise RunFailed("it was not begun, because the command was stopped")
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         self.asked += 1

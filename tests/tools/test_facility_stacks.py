@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,38 @@ def test_a_facility_goes_down_whatever_the_stack_file_says_by_now(
         commands.operate(layout, _document(workers=workers), "down", is_lab=False)
         assert ran == ["old", None]
         ran.clear()
+
+
+def test_all_stacks_are_previewed_and_shown_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layout, last = _layout(tmp_path, cluster=[], old=["pooled-worker-90"]), threading.Event()
+    monkeypatch.setattr(facility_stacks, "available_mib", lambda: 64_000)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    failing = set[str]()
+
+    def inner(each: Layout, operation: str, *_: Any, line: Callable[[str], None], **__: Any) -> None:
+        assert operation == "preview"
+        line(f"{each.stack} begins")
+        if each.pool == "gpu":  # the last one ends first
+            last.set()
+        assert last.wait(30)
+        line(f"{each.stack} ends")
+        if each.stack in failing:
+            raise SystemExit(7)
+
+    monkeypatch.setattr(commands, "_inner", inner)
+    commands.operate(layout, _document(), "preview", is_lab=False)
+    said = capsys.readouterr()
+    stacks = ["pooled", "pooled-compute", "pooled-gpu"]
+    assert said.out.splitlines() == [f"{stack} {what}" for stack in stacks for what in ("begins", "ends")]
+    told = ["pool old is not in the stack file any more: `up` takes it down", "pool compute", "pool gpu"]
+    assert [line for line in said.err.splitlines() if line] == told
+    # What comes after one that failed is not shown: it may have the same cause.
+    failing.add("pooled-compute")
+    with pytest.raises(SystemExit) as caught:
+        commands.operate(layout, _document(), "preview", is_lab=False)
+    assert caught.value.code == 7 and capsys.readouterr().out.splitlines()[-1] == "pooled-compute ends"
 
 
 @pytest.mark.parametrize(("free", "at_once"), [(0, 1), (311, 1), (624, 2), (64_000, 2)])
