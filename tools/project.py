@@ -6,6 +6,7 @@ work tree nor the user's `~/.pulumi`. `main` in Pulumi.yaml keeps the project's 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import hmac
@@ -125,7 +126,8 @@ def choose_log(home: Path, *, wanted: bool) -> None:
         logs.unlink()
     elif not wanted and not logs.is_file():
         shutil.rmtree(logs, ignore_errors=True)
-        logs.write_text("With ENGINE_LOG=1 this is a directory, in which the engine logs all that it does.\n")
+        with contextlib.suppress(IsADirectoryError):  # another engine writes its log: the next command tries again
+            logs.write_text("With ENGINE_LOG=1 this is a directory, in which the engine logs all that it does.\n")
 
 
 def has_own_passphrase() -> bool:

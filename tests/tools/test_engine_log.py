@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -36,3 +37,13 @@ def test_the_engine_runs_with_and_without_a_log(tmp_path: Path, capfd: pytest.Ca
     choose_log(tmp_path, wanted=False)
     assert _run(tmp_path) == []
     assert "log" not in capfd.readouterr().err
+
+
+def test_a_log_that_is_being_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logs").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as where another engine begins one at the same moment
+        choose_log(tmp_path, wanted=False)
+    assert (tmp_path / "logs").is_dir()
+    choose_log(tmp_path, wanted=False)
+    assert (tmp_path / "logs").is_file()
