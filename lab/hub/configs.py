@@ -85,8 +85,6 @@ def apiserver(layout: HubLayout, programs: Programs, *, etcd_url: str, etcd_pki:
     pki = layout.pki
     tokens = pki / "service-accounts.key"
     return [
-        "env",  # fewer garbage collections, as the clusters' (lab.kubernetes.server)
-        "GOGC=200",
         str(programs.kubernetes["kube-apiserver"]),
         f"--bind-address={plan.HUB}",
         f"--advertise-address={plan.HUB}",
