@@ -12,7 +12,6 @@ from tools import plugin_host, stackfile
 from tools.containment import LOOKING, hold_leash
 from tools.engine import Engine
 from tools.layout import Layout
-from tools.preview_report import rehearsal
 from tools.program import import_program, load_program
 from tools.project import python_plugins
 from tools.screen import Screen
@@ -51,6 +50,8 @@ def run_engine(operation: str, layout: Layout, found: Engine, made_of: Sequence[
 
 def rehearse_side(root: Path, found: Engine, target: Path, names: list[str]) -> None:
     """Rehearses these stacks for one side of a `preview_report`."""
+    from tools.preview_report import rehearsal
+
     plugin_host.start(python_plugins(root, with_stand_ins=True))
     # Not in a new thread, because a process with threads cannot safely fork.
     rehearsal.rehearse_all(root, names, found, import_program(root), target)

@@ -69,6 +69,16 @@ class Layout:
         return self.project / f"Pulumi.{self.stack}.yaml"
 
     @property
+    def config_stamp(self) -> Path:
+        """A keyed hash of what `config` was made of."""
+        return self.state / "config.stamp"
+
+    @property
+    def policy_record(self) -> Path:
+        """A hash of what the last `up` asked the policies about; see policy_record.py."""
+        return self.state / "policy-record"
+
+    @property
     def backend(self) -> Path:
         """The file backend: state, history and locks. A pool shares its cluster's backend, because it reads the outputs
         of the cluster's stack."""

@@ -144,7 +144,7 @@ def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, 
     key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
     text = json.dumps([config.document, config.secrets], sort_keys=True).encode()
     stamp = hmac.new(key, text, hashlib.sha256).hexdigest()
-    stamp_file = layout.state / "config.stamp"
+    stamp_file = layout.config_stamp
     if layout.config.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return
     stamp_file.unlink(missing_ok=True)

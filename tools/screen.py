@@ -44,7 +44,8 @@ class Screen:
 
     def __init__(self, console: Console | None = None, redact: Redactor | None = None) -> None:
         # Without a terminal the output is a log, which should not wrap lines.
-        self.console = console or _Console(highlight=False, soft_wrap=True)
+        # Nothing here has emoji codes, and their table takes 0.1 s to import.
+        self.console = console or _Console(highlight=False, soft_wrap=True, emoji=False)
         if console is None and not self.console.is_terminal:
             self.console.width = 200
         self.redact = redact or Redactor()

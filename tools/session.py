@@ -16,7 +16,7 @@ from typing import Any, cast
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
-from tools import preflight, recover, replacement, stackfile, sweep
+from tools import policy_record, preflight, recover, replacement, stackfile, sweep
 from tools.automation import (
     EngineCommand,
     Program,
@@ -37,7 +37,7 @@ from tools.layout import Layout
 from tools.metal import MetalApi
 from tools.operations import Operations
 from tools.outputs import outputs
-from tools.policies import NO_STATE
+from tools.policies import NO_STATE, policies
 from tools.project import environment, has_own_passphrase, write_config, write_project
 from tools.screen import Screen
 from tools.state import Deployment
@@ -101,7 +101,7 @@ class Session:
             if operation == "down":
                 self._unprotect(state)
             replace = self._to_replace(state) if operation == "up" else None
-            if operation == "up":
+            if operation == "up" and (replace or self._dirty or not policy_record.covers(self._layout)):
                 self._operations.ask_policies(stack, replace)
             self._mark(operation)
             if operation == "up" and (hostnames := state.to_install(self._replace)):
@@ -116,6 +116,8 @@ class Session:
             if self._dirty:
                 self._sweep(export(self._layout, self._command), destroying=False)
             self._layout.running.unlink()
+            if operation == "up" and policies(self._layout).packs:
+                policy_record.write(self._layout)
         finally:
             lock.release()
 

@@ -88,7 +88,6 @@ class ReferencedCluster:
         """None in a rehearsal."""
         if not settings.rehearsal:
             self.reference = pulumi.StackReference("cluster", _full(self.stack))
-        # The output's name tells whether it is secret; `get_output` would ask the state for that.
         self._public, self._secret = self._output(PUBLIC), pulumi.Output.secret(self._output(SECRET))
 
     @property
@@ -151,9 +150,16 @@ class ReferencedCluster:
         )
 
     def _output(self, name: str) -> pulumi.Output[Any]:
-        if self.reference is None:
+        reference = self.reference
+        if reference is None:
             return not_known()
-        return self.reference.get_output(name).apply(lambda found: not_known() if found is None else found)
+        # The SDK's `get_output` makes an Output of each value in all outputs: 8,000 of them for a hundred nodes.
+        value = reference.outputs.apply(lambda outputs: outputs.get(name))
+        told = value.apply(lambda found: not_known() if found is None else found)
+        # Whoever has one secret output gets all as secrets; the reference has the names of those that are.
+        return reference.secret_output_names.apply(
+            lambda names: told if name in names else pulumi.Output.unsecret(told)
+        )
 
 
 def _full(stack: str) -> str:

@@ -6,7 +6,10 @@ are not taken away.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from tests.end_to_end.cluster import assert_finished
 from tests.end_to_end.conftest import SMALL, copies
 from tests.end_to_end.project import Project
+from tools.engine import ensure
 
 pytestmark = [pytest.mark.lab, pytest.mark.engine]
 
@@ -89,6 +93,31 @@ def test_a_change_that_deletes_control_plane_machines_is_refused(cluster: Projec
     told = cluster.make("up", fails=True).text  # the program says so itself, before policies are asked
     assert "lab-control-plane-1, lab-control-plane-2 would be deleted" in told and "nothing was changed" in told
     assert cluster.devices() == before
+
+
+def test_an_up_asks_the_policies_first_about_what_changed_since_the_last_one(
+    cluster: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = tmp_path / "asked"
+    (wrapper := tmp_path / "pulumi").write_text(f'#!/bin/sh\necho " $* " >> {asked}\nexec {ensure(print).path} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def previews(*, fails: bool = False) -> tuple[int, str]:
+        asked.unlink(missing_ok=True)
+        told = cluster.make("up", fails=fails).text
+        return asked.read_text().count(" preview "), told
+
+    assert previews()[0] == 1, "the `up` before asked no policies"
+    assert previews()[0] == 0
+    configuration = cluster.root / "policy" / "configuration" / "lab.json"
+    before = configuration.read_text()
+    configuration.write_text(json.dumps({**json.loads(before), "hourly-budget": {"maxHourly": 0.5}}))
+    try:
+        count, told = previews(fails=True)
+    finally:
+        configuration.write_text(before)
+    assert count == 1 and "policy hourly-budget: " in told and "was refused, and nothing was changed" in told
 
 
 @pytest.mark.nightly
