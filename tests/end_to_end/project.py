@@ -322,8 +322,11 @@ class Project:
         return json.loads(self.checkpoint.read_text())["checkpoint"]["latest"] or {}
 
     def known_ids(self) -> set[str]:
-        """The ids of all that is in the state, and of machines that it names."""
-        return Deployment(document={"deployment": self.deployment()}).ids()
+        """The ids of all that is in the states of the facility's stacks, and of machines that they name."""
+        states = [
+            json.loads(file.read_text())["checkpoint"]["latest"] or {} for file in self.checkpoint.parent.glob("*.json")
+        ]
+        return set().union(*(Deployment(document={"deployment": state}).ids() for state in states))
 
     def uploaded(self) -> list[str]:
         """The names of all files on the boot server that were uploaded."""
