@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.choices import Asked
@@ -17,7 +18,7 @@ from tools.errors import ToolError
 from tools.layout import ROOT, Layout
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools", description="Drives the stacks of this project.")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project's root (default: this one)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -46,7 +47,7 @@ def _arguments() -> argparse.Namespace:
     overview = commands.add_parser("fleet", help="write a page and a picture of all clusters")
     overview.add_argument("--hub", action="append", default=[], metavar="NAME=KUBECONFIG", help="a hub to ask")
     overview.add_argument("--target", type=Path, help="the directory to write to (default: .state/fleet)")
-    # The commands of the inner process; containment.py and session.py explain them.
+    # The commands of the inner process; containment.py, fork_server.py and session.py explain them.
     with_engine = argparse.ArgumentParser(add_help=False)
     with_engine.add_argument("--engine", required=True)
     with_engine.add_argument("--engine-version", required=True)
@@ -60,17 +61,23 @@ def _arguments() -> argparse.Namespace:
     inner.add_argument("--made-of", nargs=2, metavar=("MACHINES", "INSTALLER"))
     contain = commands.add_parser("contain")
     contain.add_argument("rest", nargs=argparse.REMAINDER)
-    return parser.parse_args()
+    forks = commands.add_parser("fork-server")
+    forks.add_argument("--stack", required=True)
+    return parser.parse_args(given)
 
 
-def main() -> int:
-    """Runs one command; returns its exit status."""
-    arguments = _arguments()
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs one command, by default that of this process; returns its exit status."""
+    arguments = _arguments(given)
     try:
         if arguments.command == "contain":
             command = contained(python_module("--root", str(arguments.root), *arguments.rest))
             os.execvp(command[0], command)  # noqa: S606  no shell is wanted
-        if arguments.command in ("engine", "rehearse"):
+        if arguments.command == "fork-server":
+            from tools.fork_server import serve
+
+            serve(Layout(root=arguments.root, stack=arguments.stack), main)
+        elif arguments.command in ("engine", "rehearse"):
             from tools.inner import rehearse_side, run_engine
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)

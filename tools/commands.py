@@ -23,6 +23,7 @@ from tools.choices import Asked
 from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
 from tools.facility import Facility
+from tools.fork_server import ForkServer
 from tools.layout import ROOT, Layout
 from tools.notices import say
 from tools.program import import_from
@@ -298,21 +299,23 @@ def operate(
     pools = facility_stacks.Pools() if of_states else facility_stacks.pools_of(layout, document)
     anew = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
 
-    with _stopping() as stopping:
+    several = bool(pools.wanted or layout.pools)
+    with _stopping() as stopping, _forks(layout, is_lab=is_lab) if several else contextlib.nullcontext() as forks:
+        inner = partial(_inner, stopping=stopping, forks=forks, is_lab=is_lab)
 
         def beside(operation: str, which: Mapping[str, tuple[str, ...]]) -> None:
             def run(each: Layout) -> None:
                 stopping.refuse()
-                _inner(each, operation, stopping, is_lab=is_lab, replace=anew.get(each.pool, ""))
+                inner(each, operation, replace=anew.get(each.pool, ""))
 
             facility_stacks.beside(operation, layout, which, run)
 
         if operation == "preview" and pools.wanted:
-            _previews(layout, pools, stopping, is_lab=is_lab)
+            _previews(layout, pools, stopping, inner)
             return
         if operation == "down":
             beside("down", facility_stacks.made(layout))
-        _inner(layout, operation, stopping, is_lab=is_lab, made_of=made_of, replace=anew.get(None, ""))
+        inner(layout, operation, made_of=made_of, replace=anew.get(None, ""))
         if operation == "up":
             beside("down", dict.fromkeys(pools.gone, ()))
             beside("up", pools.wanted)
@@ -322,7 +325,7 @@ def operate(
             _say_gone(pools)
             for pool in pools.wanted:
                 say(f"\npool {pool}")
-                _inner(layout.of_pool(pool), operation, stopping, is_lab=is_lab)
+                inner(layout.of_pool(pool), operation)
 
 
 def _say_of(pool: str, text: str) -> None:
@@ -334,7 +337,7 @@ def _say_gone(pools: facility_stacks.Pools) -> None:
         say(f"\npool {pool} is not in the stack file any more: `up` takes it down")
 
 
-def _previews(layout: Layout, pools: facility_stacks.Pools, stopping: _Stopping, *, is_lab: bool) -> None:
+def _previews(layout: Layout, pools: facility_stacks.Pools, stopping: _Stopping, inner: Callable[..., None]) -> None:
     """Previews all stacks of a facility, as many in parallel as there are processors and memory for. Each output is
     shown as a whole, in the order of the stacks, until one has failed."""
     stacks = {None: layout} | {pool: layout.of_pool(pool) for pool in pools.wanted}
@@ -342,7 +345,7 @@ def _previews(layout: Layout, pools: facility_stacks.Pools, stopping: _Stopping,
 
     def one(pool: str | None) -> None:
         stopping.refuse()
-        _inner(stacks[pool], "preview", stopping, is_lab=is_lab, line=said[pool].append)
+        inner(stacks[pool], "preview", line=said[pool].append)
 
     whole = {"the cluster's": (), **pools.wanted}
     several = min(facility_stacks.at_once(whole, facility_stacks.available_mib()), os.cpu_count() or 1)
@@ -360,11 +363,34 @@ def _previews(layout: Layout, pools: facility_stacks.Pools, stopping: _Stopping,
                 _say_gone(pools)
 
 
+@contextlib.contextmanager
+def _forks(layout: Layout, *, is_lab: bool) -> Generator[ForkServer]:
+    """A process from which the inner processes of a facility's stacks are forked."""
+    command, env = _program(layout, ["fork-server", "--stack", layout.stack], is_lab=is_lab)
+    server = ForkServer(command, cwd=layout.root, env=env)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _program(layout: Layout, arguments: Sequence[str], *, is_lab: bool) -> tuple[list[str], dict[str, str]]:
+    """Command line and environment of a command of this package, for a lab stack in the lab."""
+    command = python_module("--root", str(layout.root), *arguments)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": path}
+    if not is_lab:
+        return command, env
+    facility = Facility(layout=layout)
+    return facility.enter(command), env | facility.environment(facility.facts())
+
+
 def _inner(
     layout: Layout,
     operation: str,
-    stopping: _Stopping,
     *,
+    stopping: _Stopping,
+    forks: ForkServer | None,
     is_lab: bool,
     made_of: tuple[str, str] | None = None,
     replace: str = "",
@@ -374,29 +400,26 @@ def _inner(
     pools begin with the pool's name.
 
     Args:
+        forks: forks the process, if it can.
         replace: machines to replace.
         line: gets each line of the output instead.
     """
     found = engine.ensure(say)
-    command = python_module("--root", str(layout.root), "contain", "engine", operation, "--stack", layout.stack)
-    command += ["--engine", str(found.path), "--engine-version", found.version]
-    command += ["--made-of", *made_of] if made_of else []
-    command += ["--pool", layout.pool] if layout.pool else []
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    env = {**os.environ, "PYTHONPATH": path, "REPLACE": replace}
-    if is_lab:
-        facility = Facility(layout=layout)
-        env |= facility.environment(facility.facts())
-        command = facility.enter(command)
+    arguments = ["engine", operation, "--stack", layout.stack]
+    arguments += ["--engine", str(found.path), "--engine-version", found.version]
+    arguments += ["--made-of", *made_of] if made_of else []
+    arguments += ["--pool", layout.pool] if layout.pool else []
+    variables = {"REPLACE": replace}
+    started = stopping.leashes.append
     if line is None and layout.pool is not None and operation in ("up", "down", "refresh"):
         line = partial(_say_of, layout.pool)
-    status = run_leashed(
-        command,
-        cwd=layout.root,
-        env=env,
-        started=stopping.leashes.append,
-        line=line,
-    )
+    status: int | None = None
+    if forks is not None:
+        root = ["--root", str(layout.root)]
+        status = forks.run([*root, *arguments], variables=variables, started=started, line=line)
+    if status is None:
+        command, env = _program(layout, ["contain", *arguments], is_lab=is_lab)
+        status = run_leashed(command, cwd=layout.root, env=env | variables, started=started, line=line)
     if status == 0:
         return
     if operation not in LOOKING:

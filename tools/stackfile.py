@@ -237,6 +237,11 @@ def reservations(document: Tree) -> dict[str, str]:
     return {str(key): str(value) for key, value in found.items()}
 
 
+def platform_type(document: Tree) -> str:
+    """The type of the platform that the machines come from."""
+    return str(_section(document, "platform").get("type", "equinix-metal"))
+
+
 def may_have_pools(document: Tree) -> bool:
     """Whether workers may be in separate stacks. A quick estimate; the settings have the exact rule."""
     workers = _section(document, "workers")
