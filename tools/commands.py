@@ -414,9 +414,10 @@ def _inner(
     if line is None and layout.pool is not None and operation in ("up", "down", "refresh"):
         line = partial(_say_of, layout.pool)
     status: int | None = None
-    if forks is not None:
-        root = ["--root", str(layout.root)]
-        status = forks.run([*root, *arguments], variables=variables, started=started, line=line)
+    if forks is not None and forks.is_ready():
+        stopping.refuse()
+        whole = ["--root", str(layout.root), *arguments]
+        status = forks.run(whole, variables=variables, started=started, line=line)
     if status is None:
         command, env = _program(layout, ["contain", *arguments], is_lab=is_lab)
         status = run_leashed(command, cwd=layout.root, env=env | variables, started=started, line=line)

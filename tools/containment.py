@@ -8,6 +8,8 @@ closes, and the engine's process ends too. So nothing is left, whichever process
     outer killed    -> the pipe closes -> the engine's process exits -> the kernel kills engine and plug-ins
     engine killed   -> the engine's process sees it, reports and exits -> the kernel kills the plug-ins
     process between -> the outer process closes the pipe and waits for the stack's lock
+
+The inner processes of a facility with worker pools are started by fork_server.py, with the same effect.
 """
 
 from __future__ import annotations

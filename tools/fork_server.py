@@ -64,6 +64,10 @@ class ForkServer:
         """The server's process."""
         return self._process.pid
 
+    def is_ready(self) -> bool:
+        """Waits until the server has imported everything; returns False if it cannot be used here."""
+        return self._ready.result()
+
     def run(
         self,
         arguments: Sequence[str],
@@ -73,14 +77,12 @@ class ForkServer:
         line: Callable[[str], None] | None = None,
     ) -> int | None:
         """Runs a command of this package; otherwise as `run_leashed`. None: nothing was started, because the server
-        cannot.
+        was killed. Call this if `is_ready`.
 
         Args:
             arguments: of the command.
             variables: changes of the environment.
         """
-        if not self._ready.result():
-            return None
         number, done = next(self._numbers), Future[int]()
         self._running[number] = done
         request = {"number": number, "arguments": list(arguments), "variables": dict(variables)}
@@ -142,7 +144,7 @@ def serve(layout: Layout, main: Callable[[Sequence[str]], int]) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    possible = _may_contain()
+    possible = _may_serve()
     if possible:
         _import(layout)
         gc.collect()
@@ -211,10 +213,12 @@ def _contain() -> None:
     check(libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 
 
-def _may_contain() -> bool:
+def _may_serve() -> bool:
+    """Whether this system, and this process, can do what a server does."""
     probe = os.fork()
     if probe == 0:
         with contextlib.suppress(OSError):
+            os.pidfd_open(os.getpid())
             _contain()
             os._exit(0)
         os._exit(1)
