@@ -4,6 +4,7 @@ On the API's wire (`match`: `method`, `path`: both regular expressions, searched
     status      answer `status` with `body` and `headers` (429 gets Retry-After: 1 unless given)
     delay       wait `seconds`, then go on
     reset       cut the connection without an answer
+    hang        say nothing for `seconds`, then cut the connection
     half_body   answer, but cut the connection in the middle of the body
 `when`: `before` (the request is not carried out) or `after` (it is, and its answer is lost).
 `each`: strike every call once: what has the same method, path, query and body is the same call, made again.
@@ -29,7 +30,7 @@ from lab.metal_api.exceptions import Unprocessable
 from lab.metal_api.records import Json, Record, saved
 from lab.metal_api.state import Account
 
-WIRE = ("status", "delay", "reset", "half_body")
+WIRE = ("status", "delay", "reset", "half_body", "hang")
 MACHINE = ("never_boots", "wrong_rootfs", "ignition_fails", "no_ssh")
 _ROOTFS = re.compile(r"(coreos\.live\.rootfs_url=)(\S+)")
 _INITRD = re.compile(r"^\s*initrd\s+(?:--name\s+\S+\s+)?(\S+)", re.MULTILINE)

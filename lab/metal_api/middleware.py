@@ -90,7 +90,9 @@ class Gate:
             return
         if fault.when == "after":
             await self._carried_out(scope, receive)
-        if fault.kind == "reset":
+        if fault.kind == "hang":
+            await self._account.clock.sleep(fault.seconds)
+        if fault.kind in ("reset", "hang"):
             wire.cut(scope)
             return
         body: Any = fault.body if fault.body is not None else {"errors": [f"lab fault {fault.status}"]}

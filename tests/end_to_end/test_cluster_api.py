@@ -32,8 +32,9 @@ _VICTIMS = ("metal_ipi.cluster_api", "--bind-address=192.0.2.15", "lab.hub.node"
 """The providers, the hub's API server, all of the hub: by their command lines. A kubelet starts the first again; the
 others are started again by who runs the hub."""
 _MOMENTS, _RUNS = 5, 4
-"""At how many moments one `up` is struck, each time that it tells that the providers have begun with something else;
-and how many of them there are: 20 kills. One takes up to a minute to get over."""
+"""At how many moments one `up` is struck, each time that it tells that the providers have begun with something else,
+or after a while; and how many of them there are: 20 kills. One takes up to a minute to get over."""
+_WHILE = 30.0
 _STEP = re.compile(r"(?:Working|Failing): ([a-z0-9-]+)")
 """What `up` tells that the providers are doing."""
 
@@ -83,15 +84,16 @@ def test_a_cluster_comes_whatever_is_killed(project: Project, first: int) -> Non
     and again waits longer each time, up to five minutes, until it is started again itself."""
     run = project.start("up")
     struck: list[str] = []
-    seen, end = set[str](), time.monotonic() + _LONGEST
+    seen, end, due = set[str](), time.monotonic() + _LONGEST, float("inf")
     while not run.over():
         assert time.monotonic() < end, f"{struck}\n{run.printed()}"
         begun = set(_STEP.findall(run.printed()))
-        if len(struck) < _MOMENTS and begun - seen:
+        if len(struck) < _MOMENTS and (begun - seen or time.monotonic() > due):
             victim = _VICTIMS[(first + len(struck)) % len(_VICTIMS)]
-            struck.append(f"{victim} at {', '.join(sorted(begun - seen))}")
+            struck.append(f"{victim} at {', '.join(sorted(begun - seen)) or 'the same'}")
             seen |= begun
             _kill(project, victim)
+            due = time.monotonic() + _WHILE
         time.sleep(0.1)
     done = run.wait()
     assert done.status == 0, f"{struck}\n{done.text}"

@@ -53,6 +53,8 @@ async def test_connections_are_reset_and_bodies_halved(lab: World) -> None:
             ({"kind": "reset"}, 0),
             ({"kind": "reset", "when": "after"}, 1),
             ({"kind": "half_body"}, 2),
+            ({"kind": "hang", "seconds": 0.1}, 2),
+            ({"kind": "hang", "seconds": 0.1, "when": "after"}, 3),
         ):
             await client.post("/lab/faults", json=fault)
             with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
