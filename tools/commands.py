@@ -296,11 +296,11 @@ def operate(
     """
     # These operations work on existing stacks, and must also work with an invalid stack file.
     of_states = operation in ("down", "refresh", "sweep")
-    pools = facility_stacks.Pools() if of_states else facility_stacks.pools_of(layout, document)
-    anew = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
-
-    several = bool(pools.wanted or layout.pools)
+    several = bool(layout.pools) or (not of_states and stackfile.may_have_pools(document))
     with _stopping() as stopping, _forks(layout, is_lab=is_lab) if several else contextlib.nullcontext() as forks:
+        # What the settings say is found out while the fork server imports what it needs.
+        pools = facility_stacks.Pools() if of_states else facility_stacks.pools_of(layout, document)
+        anew = facility_stacks.replaced(pools, os.environ.get("REPLACE", ""))
         inner = partial(_inner, stopping=stopping, forks=forks, is_lab=is_lab)
 
         def beside(operation: str, which: Mapping[str, tuple[str, ...]]) -> None:
