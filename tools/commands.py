@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -363,18 +364,15 @@ def _previews(layout: Layout, pools: facility_stacks.Pools, stopping: _Stopping,
                 _say_gone(pools)
 
 
-@contextlib.contextmanager
-def _forks(layout: Layout, *, is_lab: bool) -> Generator[ForkServer]:
-    """A process from which the inner processes of a facility's stacks are forked."""
-    command, env = _program(layout, ["fork-server", "--stack", layout.stack], is_lab=is_lab)
-    server = ForkServer(command, cwd=layout.root, env=env)
-    try:
-        yield server
-    finally:
-        server.close()
+def _forks(layout: Layout, *, is_lab: bool) -> contextlib.AbstractContextManager[ForkServer | None]:
+    """A process from which the inner processes of a facility's stacks are forked; None on other systems than Linux."""
+    if sys.platform != "linux":
+        return contextlib.nullcontext()
+    command, env = _own_command(layout, ["fork-server", "--stack", layout.stack], is_lab=is_lab)
+    return contextlib.closing(ForkServer(command, cwd=layout.root, env=env))
 
 
-def _program(layout: Layout, arguments: Sequence[str], *, is_lab: bool) -> tuple[list[str], dict[str, str]]:
+def _own_command(layout: Layout, arguments: Sequence[str], *, is_lab: bool) -> tuple[list[str], dict[str, str]]:
     """Command line and environment of a command of this package, for a lab stack in the lab."""
     command = python_module("--root", str(layout.root), *arguments)
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -419,7 +417,7 @@ def _inner(
         whole = ["--root", str(layout.root), *arguments]
         status = forks.run(whole, variables=variables, started=started, line=line)
     if status is None:
-        command, env = _program(layout, ["contain", *arguments], is_lab=is_lab)
+        command, env = _own_command(layout, ["contain", *arguments], is_lab=is_lab)
         status = run_leashed(command, cwd=layout.root, env=env | variables, started=started, line=line)
     if status == 0:
         return
