@@ -40,6 +40,8 @@ _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 1 << 1, 1 << 2, 1 << 3
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 1 << 16
 """Of a message on the socket, in bytes."""
+_PATIENCE = 10.0
+"""How long a server may take to end, which may be importing still, in seconds."""
 _KILLED = 128 + signal.SIGKILL
 
 
@@ -109,8 +111,12 @@ class ForkServer:
 
     def close(self) -> None:
         """Ends the server. Call this when everything that it started has ended."""
-        self._process.kill()
-        self._process.wait()
+        self._socket.shutdown(socket.SHUT_WR)
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._listener.join()
         self._socket.close()
 

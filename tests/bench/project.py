@@ -15,6 +15,10 @@ from tests.end_to_end.project import copy
 ROOT = Path(__file__).resolve().parents[2]
 _OURS = re.compile(r"MAKE.*|MFLAGS|STACK|MACHINES|FIGURES|PULUMI_.*|METAL_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE")
 
+_FEW = 500
+"""OpenShift's default network has room for 512 nodes."""
+_LARGE_NETWORK = {"cidr": "10.128.0.0/12", "hostPrefix": 23}
+
 
 def ignore_own_variables(environment: MutableMapping[str, str]) -> None:
     """Take out what the caller's shell and make would tell the commands that are measured."""
@@ -41,6 +45,9 @@ class ProjectCopy:
         document = cast("dict[str, Any]", yaml.safe_load(self._stack_file(template).read_text()))
         split = {} if per_stack is None else {"perStack": per_stack}
         document["config"]["metal-ipi:workers"] = {"count": workers, **split}
+        if workers > _FEW:
+            networking = document["config"].setdefault("metal-ipi:installConfig", {}).setdefault("networking", {})
+            networking["clusterNetwork"] = [_LARGE_NETWORK]
         name = f"{template}-{workers}" + ("" if per_stack is None else f"-by-{per_stack}")
         self._stack_file(name).write_text(yaml.safe_dump(document, sort_keys=False))
         return name
