@@ -24,10 +24,13 @@ from tools.files import write_private
 from tools.layout import Layout
 from tools.plugin_host import START, VARIABLE
 from tools.policies import configuration
+from tools.project import PASSPHRASE
 from tools.states import state_of
 
 _CODE = ("components", "policy", "provider", "stacks")
 _VARIABLES = ("METAL_IPI_", "PULUMI_")
+_WITHOUT_EFFECT = {START, VARIABLE, *PASSPHRASE}
+"""A passphrase must not be in a hash that is fast to compute."""
 _UNSTEADY = {"dependencies", "propertyDependencies", "sourcePosition", "stackTrace"}
 _CIPHERTEXT = re.compile(r'"ciphertext": "[^"]*"')
 
@@ -51,10 +54,10 @@ def _digest(layout: Layout) -> str:
         sorted(
             (name, value)
             for name, value in os.environ.items()
-            if name.startswith(_VARIABLES) and name not in (START, VARIABLE)
+            if name.startswith(_VARIABLES) and name not in _WITHOUT_EFFECT
         ),
         _resources(layout),
-        _resources(layout.cluster),  # a pool's program reads outputs of the cluster's stack
+        _resources(layout.cluster) if layout.pool else [],  # its program reads outputs of the cluster's stack
         datetime.now(UTC).date().isoformat(),
     )
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()

@@ -84,6 +84,7 @@ def test_the_same_is_not_asked_about_again(stacks: Stacks, monkeypatch: pytest.M
     stacks.write("components/__pycache__/dns.pyc", "compiled")
     stacks.write("README.md", "changed")
     monkeypatch.setenv("METAL_IPI_PLUGIN_HOST", "another process")
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "must be in no hash")
     assert policy_record.covers(stacks.cluster) and policy_record.covers(stacks.pool)
 
 
