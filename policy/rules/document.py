@@ -27,7 +27,8 @@ preview failed:
 ```
 
 `make up` asks them by a preview. It leaves that out if nothing changed since the last `up` that asked them and
-succeeded ([adr/0115](adr/0115-up-asks-the-policies-first-about-what-changed.md)); they are part of the `up` itself, too.
+succeeded ([adr/0115](adr/0115-up-asks-the-policies-first-about-what-changed.md)). They are part of the `up` itself,
+too.
 
 `make up POLICY=off` asks no policies.
 
