@@ -53,13 +53,10 @@ class Operations:
 
     def ask_policies(self, stack: automation.Stack, replace: list[str] | None) -> None:
         """Previews an `up`, so that a policy violation is found before anything is changed."""
-        rules = policies(self.layout)
-        if not rules.packs:
-            return
         progress = Progress(clock=time.monotonic)
         failure: CommandError | None = None
         try:
-            preview(stack, rules, progress.handle, replace)
+            preview(stack, policies(self.layout), progress.handle, replace)
         except CommandError as error:
             failure = error
         if failure is None and not progress.failures():

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -35,17 +35,26 @@ _UNSTEADY = {"dependencies", "propertyDependencies", "sourcePosition", "stackTra
 _CIPHERTEXT = re.compile(r'"ciphertext": "[^"]*"')
 
 
-def covers(layout: Layout) -> bool:
-    """Whether the last `up` asked the policies about all that is there now, and succeeded."""
-    return layout.policy_record.exists() and layout.policy_record.read_text() == _digest(layout)
+def covers(layout: Layout, asked: str) -> bool:
+    """Whether the last `up` asked the policies about all that is there now, and succeeded.
+
+    Args:
+        asked: see `about`.
+    """
+    return layout.policy_record.exists() and layout.policy_record.read_text() == _with_state(layout, asked)
 
 
-def write(layout: Layout) -> None:
-    """Call this after an `up` that asked the policies and succeeded."""
-    write_private(layout.policy_record, _digest(layout))
+def write(layout: Layout, asked: str) -> None:
+    """Call this after an `up` that asked the policies and succeeded.
+
+    Args:
+        asked: what `about` returned before the `up`: what is edited meanwhile, nobody was asked about.
+    """
+    write_private(layout.policy_record, _with_state(layout, asked))
 
 
-def _digest(layout: Layout) -> str:
+def about(layout: Layout) -> str:
+    """A hash of all that the policies are asked about, but for the state, which the `up` changes."""
     files = [*_code(layout.root), configuration(layout), *_named(layout.root, stackfile.read(layout.stack_file))]
     facts = (
         layout.config_stamp.read_text(),
@@ -56,10 +65,17 @@ def _digest(layout: Layout) -> str:
             for name, value in os.environ.items()
             if name.startswith(_VARIABLES) and name not in _WITHOUT_EFFECT
         ),
-        _resources(layout),
-        _resources(layout.cluster) if layout.pool else [],  # its program reads outputs of the cluster's stack
         datetime.now(UTC).date().isoformat(),
     )
+    return _hash(facts)
+
+
+def _with_state(layout: Layout, asked: str) -> str:
+    # A pool's program reads outputs of the cluster's stack.
+    return _hash((asked, _resources(layout), _resources(layout.cluster) if layout.pool else []))
+
+
+def _hash(facts: Sequence[object]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

@@ -101,7 +101,8 @@ class Session:
             if operation == "down":
                 self._unprotect(state)
             replace = self._to_replace(state) if operation == "up" else None
-            if operation == "up" and (replace or self._dirty or not policy_record.covers(self._layout)):
+            asked = policy_record.about(self._layout) if operation == "up" and policies(self._layout).packs else None
+            if asked is not None and (replace or self._dirty or not policy_record.covers(self._layout, asked)):
                 self._operations.ask_policies(stack, replace)
             self._mark(operation)
             if operation == "up" and (hostnames := state.to_install(self._replace)):
@@ -116,8 +117,8 @@ class Session:
             if self._dirty:
                 self._sweep(export(self._layout, self._command), destroying=False)
             self._layout.running.unlink()
-            if operation == "up" and policies(self._layout).packs:
-                policy_record.write(self._layout)
+            if asked is not None:
+                policy_record.write(self._layout, asked)
         finally:
             lock.release()
 

@@ -71,12 +71,16 @@ def stacks(tmp_path: Path) -> Stacks:
         write_private(layout.config_stamp, "settings")
         found.state(layout, _resource("a"), _resource("b", dependencies=["c", "d"]))
     for layout in (found.cluster, found.pool):
-        policy_record.write(layout)
+        policy_record.write(layout, policy_record.about(layout))
     return found
 
 
+def _covers(layout: Layout) -> bool:
+    return policy_record.covers(layout, policy_record.about(layout))
+
+
 def test_there_is_no_record_at_first(tmp_path: Path) -> None:
-    assert not policy_record.covers(Layout(root=tmp_path, stack="lab"))
+    assert not policy_record.covers(Layout(root=tmp_path, stack="lab"), "whatever it is")
 
 
 def test_the_same_is_not_asked_about_again(stacks: Stacks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +89,14 @@ def test_the_same_is_not_asked_about_again(stacks: Stacks, monkeypatch: pytest.M
     stacks.write("README.md", "changed")
     monkeypatch.setenv("METAL_IPI_PLUGIN_HOST", "another process")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "must be in no hash")
-    assert policy_record.covers(stacks.cluster) and policy_record.covers(stacks.pool)
+    assert _covers(stacks.cluster) and _covers(stacks.pool)
+
+
+def test_what_is_edited_during_an_up_is_asked_about_by_the_next_one(stacks: Stacks) -> None:
+    asked = policy_record.about(stacks.cluster)
+    stacks.write("components/dns.py", "edited")
+    policy_record.write(stacks.cluster, asked)
+    assert not _covers(stacks.cluster)
 
 
 _CHANGES: dict[str, Callable[[Stacks], object]] = {
@@ -103,17 +114,17 @@ _CHANGES: dict[str, Callable[[Stacks], object]] = {
 @pytest.mark.parametrize("change", _CHANGES.values(), ids=_CHANGES)
 def test_what_changed_is_asked_about(stacks: Stacks, change: Callable[[Stacks], object]) -> None:
     change(stacks)
-    assert not policy_record.covers(stacks.cluster)
+    assert not _covers(stacks.cluster)
 
 
 def test_a_pool_is_asked_about_again_when_its_cluster_changed(stacks: Stacks) -> None:
     stacks.state(stacks.cluster, _resource("a", modified="now"), _resource("b", dependencies=["c", "d"]))
-    assert not policy_record.covers(stacks.pool)
+    assert not _covers(stacks.pool)
 
 
 def test_variables_of_the_engine_and_of_this_project_count(stacks: Stacks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_EXPERIMENTAL", "1")
-    assert not policy_record.covers(stacks.cluster)
+    assert not _covers(stacks.cluster)
 
 
 def test_a_record_holds_for_a_day(stacks: Stacks, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,4 +135,4 @@ def test_a_record_holds_for_a_day(stacks: Stacks, monkeypatch: pytest.MonkeyPatc
 
     assert datetime.now(UTC).year < 2100
     monkeypatch.setattr(policy_record, "datetime", Later)
-    assert not policy_record.covers(stacks.cluster)
+    assert not _covers(stacks.cluster)
