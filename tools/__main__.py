@@ -4,7 +4,6 @@ Pulumi's SDK."""
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from tools.choices import Asked
 from tools.commands import COMMANDS, fleet, preview_report
-from tools.containment import contained, python_module
+from tools.containment import contained, end, python_module
 from tools.engine import Engine
 from tools.errors import ToolError
 from tools.layout import ROOT, Layout
@@ -113,9 +112,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    status = main()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BrokenPipeError):
-            stream.flush()
-    # Threads of the Automation API may still wait for an engine that was killed. They must not delay our end.
-    os._exit(status)
+    end(main())

@@ -24,7 +24,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NoReturn, cast
 
 from filelock import FileLock, Timeout
 
@@ -175,6 +175,15 @@ def _is_still(directory: Path, descriptor: int) -> bool:
         return directory.stat().st_ino == os.fstat(descriptor).st_ino
     except FileNotFoundError:
         return False
+
+
+def end(status: int) -> NoReturn:
+    """Ends this process at once, after printing what it has to: its threads may still wait for an engine that was
+    killed."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BrokenPipeError):
+            stream.flush()
+    os._exit(status)
 
 
 def python_module(*arguments: str) -> list[str]:

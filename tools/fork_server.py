@@ -1,8 +1,8 @@
 """A process from which the inner processes of a facility's stacks are forked.
 
-An inner process takes 2 s of a processor to start and to import what it needs, and a facility with worker pools has one
-for each stack. They are all forked from one process that has imported everything, and share its memory. Each is still
-the first process of its own PID namespace and has its own leash; see containment.py.
+An inner process takes more than a second of a processor to import what it needs, and a facility with worker pools has
+one for each stack. They are all forked from one process that has imported everything, and share its memory. Each is
+still the first process of its own PID namespace and has its own leash; see containment.py.
 
     outer process -- socket --> fork server -- forks --> a process that waits -- forks --> inner process
                   -- leash, standard streams --------------------------------------------->
@@ -23,16 +23,15 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from tools import stackfile
-from tools.containment import ALIVE
+from tools.containment import ALIVE, end
 from tools.layout import Layout
 
 _CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
@@ -180,8 +179,8 @@ def serve(layout: Layout, main: Callable[[Sequence[str]], int]) -> None:
             running[os.pidfd_open(pid)] = pid, request["number"]
 
 
-def _become(request: dict[str, Any], streams: Sequence[int], main: Callable[[Sequence[str]], int]) -> None:
-    """Does what was asked for, in a new process of a PID namespace. Never returns."""
+def _become(request: dict[str, Any], streams: Sequence[int], main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Does what was asked for, in a new process of a PID namespace."""
     status = 1
     try:
         os.setsid()  # Ctrl-C reaches only the outer process
@@ -194,27 +193,28 @@ def _become(request: dict[str, Any], streams: Sequence[int], main: Callable[[Seq
         status = main(request["arguments"])
     except BaseException:
         traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    end(status)
 
 
 def _contain() -> None:
     """Goes on in a child, as the first process of a PID namespace with its own /proc. This process waits for the child,
-    and ends as it did; if it is killed, so is the child. Raises OSError."""
+    and ends as it did. If it or its parent is killed, so is the child. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def check(result: int) -> None:
         if result != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
+    def die_with_parent() -> None:
+        check(libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+
+    die_with_parent()
     check(libc.unshare(_CLONE_NEWNS | _CLONE_NEWPID))
     child = os.fork()
     if child != 0:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(status if status >= 0 else 128 - status)
-    check(libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+    die_with_parent()
     check(libc.mount(b"none", b"/proc", None, _MS_REC | _MS_PRIVATE, None))
     check(libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None))
 

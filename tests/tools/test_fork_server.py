@@ -121,11 +121,10 @@ def test_a_killed_process_that_waits_takes_the_inner_process_with_it(server: For
 
 
 def test_a_killed_server_leaves_nothing(server: ForkServer) -> None:
-    waits, _, ended, leash = _begin(server)
+    waits, _, ended, _ = _begin(server)
     (waiting,) = _children(server.pid)
     (inner,) = _children(waiting)
     os.kill(server.pid, signal.SIGKILL)
-    leash.close()
     waits.join(30)
     assert ended == [137]
     assert not _lives(inner)
