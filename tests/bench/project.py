@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _OURS = re.compile(r"MAKE.*|MFLAGS|STACK|MACHINES|FIGURES|PULUMI_.*|METAL_.*|SSL_CERT_.*|REQUESTS_CA_BUNDLE")
 
 _FEW = 500
-"""OpenShift's default network has room for 512 nodes."""
+"""OpenShift's default, 10.128.0.0/14 by /23, has room for 512 nodes (installer, pkg/types/defaults)."""
 _LARGE_NETWORK = {"cidr": "10.128.0.0/12", "hostPrefix": 23}
 
 

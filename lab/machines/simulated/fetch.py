@@ -36,7 +36,8 @@ class Download:
 
 def client(address: str, trust: ssl.SSLContext) -> httpx.AsyncClient:
     """A client whose connections come from `address`. Each request has its own: a server closes one that it has not
-    heard of for a while, just when the next request is on its way, and iPXE would open it again."""
+    heard of for a while, just when the next request is on its way. iPXE opens such a connection again (`http_reopen`,
+    src/net/tcp/httpcore.c)."""
     limits = httpx.Limits(max_keepalive_connections=0)
     transport = httpx.AsyncHTTPTransport(local_address=address, verify=trust, trust_env=False, limits=limits)
     return httpx.AsyncClient(transport=transport, follow_redirects=True, timeout=30.0, trust_env=False)
