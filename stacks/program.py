@@ -18,6 +18,7 @@ from metal_ipi.stacks.boot_files import BootFiles
 from metal_ipi.stacks.cost import cost
 from metal_ipi.stacks.installers import WITH_ETCD
 from metal_ipi.stacks.kinds import is_hub
+from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.pools.cluster import machines_of, pool_of
 from metal_ipi.stacks.pools.splitting import split
@@ -41,7 +42,8 @@ def main() -> None:
         if settings.pool is not None:
             from metal_ipi.stacks.pools.program import declare as declare_pool
 
-            outputs = declare_pool(pool_of(settings), settings, boot_spec(settings))
+            own = pool_of(settings)
+            outputs = declare_pool(own, Nodes.of(settings).control_plane, boot_spec(own))
         elif settings.cluster_api is None:
             found = split(settings, pulumi.get_stack(), machines_of(settings, pulumi.get_stack()))
             outputs = declare(found.cluster, boot_spec(settings), whole=settings if found.pools else None)

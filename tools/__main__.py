@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.choices import Asked
 from tools.commands import COMMANDS, fleet, preview_report
-from tools.containment import contained, end, python_module
+from tools.containment import HAS_WORK, LEFT, LOOKING, contained, end, python_module
 from tools.engine import Engine
 from tools.errors import ToolError
 from tools.layout import ROOT, Layout
@@ -54,7 +54,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     rehearsed.add_argument("--target", type=Path, required=True)
     rehearsed.add_argument("names", nargs="*")
     inner = commands.add_parser("engine", parents=[with_engine])
-    inner.add_argument("operation", choices=("up", "down", "refresh", "preview", "preflight", "sweep"))
+    inner.add_argument("operation", choices=("up", "down", "refresh", "preview", LEFT, *LOOKING))
     inner.add_argument("--stack", required=True)
     inner.add_argument("--pool")
     inner.add_argument("--made-of", nargs=2, metavar=("MACHINES", "INSTALLER"))
@@ -77,11 +77,13 @@ def main(given: Sequence[str] | None = None) -> int:
 
             serve(Layout(root=arguments.root, stack=arguments.stack), main)
         elif arguments.command in ("engine", "rehearse"):
-            from tools.inner import rehearse_side, run_engine
+            from tools.inner import has_nothing_to_do, rehearse_side, run_engine
 
             found = Engine(path=Path(arguments.engine), version=arguments.engine_version)
             if arguments.command == "engine":
                 layout = Layout(root=arguments.root, stack=arguments.stack, pool=arguments.pool)
+                if arguments.operation == LEFT:
+                    return 0 if has_nothing_to_do(layout, found) else HAS_WORK
                 run_engine(arguments.operation, layout, found, arguments.made_of)
             else:
                 rehearse_side(arguments.root, found, arguments.target, arguments.names)

@@ -21,7 +21,7 @@ from typing import IO
 
 from tools import choices, clusterctl, engine, facility_stacks, nmstate, stackfile
 from tools.choices import Asked
-from tools.containment import LOOKING, STOP, RunLock, at_work, python_module, run_leashed
+from tools.containment import HAS_WORK, LEFT, LOOKING, STOP, RunLock, at_work, python_module, run_leashed
 from tools.errors import RunFailed, StackError
 from tools.facility import Facility
 from tools.fork_server import ForkServer
@@ -297,6 +297,7 @@ def operate(
     """
     # These operations work on existing stacks, and must also work with an invalid stack file.
     of_states = operation in ("down", "refresh", "sweep")
+    facility_stacks.all_wanted()
     several = bool(layout.pools) or (not of_states and stackfile.may_have_pools(document))
     with _stopping() as stopping, _forks(layout, is_lab=is_lab) if several else contextlib.nullcontext() as forks:
         # What the settings say is found out while the fork server imports what it needs.
@@ -316,7 +317,10 @@ def operate(
             return
         if operation == "down":
             beside("down", facility_stacks.made(layout))
-        inner(layout, operation, made_of=made_of, replace=anew.get(None, ""))
+        if operation == "up" and _only_pools_have_work(layout, pools, anew, forks, inner):
+            say(f"nothing has changed since the last `up` of the cluster's own stack, '{layout.stack}'")
+        else:
+            inner(layout, operation, made_of=made_of, replace=anew.get(None, ""))
         if operation == "up":
             beside("down", dict.fromkeys(pools.gone, ()))
             beside("up", pools.wanted)
@@ -327,6 +331,35 @@ def operate(
             for pool in pools.wanted:
                 say(f"\npool {pool}")
                 inner(layout.of_pool(pool), operation)
+
+
+def _only_pools_have_work(
+    layout: Layout,
+    pools: facility_stacks.Pools,
+    anew: Mapping[str | None, str],
+    forks: ForkServer | None,
+    inner: Callable[..., None],
+) -> bool:
+    """Whether an `up` of a facility has nothing to do in the cluster's stack, and something in that of a pool. False
+    also where it would take long to find out."""
+    if not (pools.wanted or pools.gone) or None in anew or facility_stacks.all_wanted():
+        return False
+    if forks is None or not forks.is_ready():
+        return False
+
+    def has_work(pool: str | None) -> bool:
+        try:
+            inner(layout.of_pool(pool) if pool else layout, LEFT)
+        except SystemExit as ended:
+            if ended.code != HAS_WORK:
+                raise
+            return True
+        return False
+
+    stacks = [None, *(pool for pool in pools.wanted if pool not in anew)]
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="work") as workers:
+        of_cluster, *of_pools = workers.map(has_work, stacks)
+    return not of_cluster and (any(of_pools) or bool(pools.gone) or bool(anew))
 
 
 def _say_of(pool: str, text: str) -> None:
@@ -421,7 +454,7 @@ def _inner(
         status = run_leashed(command, cwd=layout.root, env=env | variables, started=started, line=line)
     if status == 0:
         return
-    if operation not in LOOKING:
+    if operation not in (LEFT, *LOOKING):
         # A process between us and the engine may have died before the engine.
         lock = RunLock(layout.lock)
         lock.acquire(patience=60.0)

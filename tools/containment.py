@@ -37,6 +37,8 @@ STOP = b"s"
 """Asks the inner process to cancel the operation, as Ctrl-C does."""
 LOOKING = frozenset({"preflight", "sweep"})
 """Operations of the inner process that do not use the stack's state: they get a temporary one."""
+LEFT, HAS_WORK = "left", 3
+"""The operation that asks whether an `up` has nothing to do, and its exit status if it has."""
 
 _UNSHARE = ("unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _WAYS: tuple[tuple[str, ...], ...] = (_UNSHARE, (*_UNSHARE, "--user", "--map-current-user"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -68,6 +69,19 @@ def _refuse_moves(layout: Layout, pools: Pools) -> None:
                 remedy="set workers.pools (workers.perStack) back; to have them installed anew, first remove them "
                 "from the stack file and run `up`",
             )
+
+
+def all_wanted() -> bool:
+    """Whether also the pools of which nothing has changed are worked on. Raises StackError if POOLS is not `all`."""
+    wanted = os.environ.get("POOLS", "")
+    if wanted not in ("", "all"):
+        raise StackError(
+            f"POOLS is '{wanted}'",
+            why="it says which pools are worked on: without it, those of which something has changed since their last "
+            "`up`",
+            remedy="do not set it, or set it to all",
+        )
+    return wanted == "all"
 
 
 def at_once(pools: Mapping[str, tuple[str, ...]], available: int) -> int:

@@ -74,9 +74,9 @@ class Layout:
         return self.state / "config.stamp"
 
     @property
-    def policy_record(self) -> Path:
-        """A hash of what the last `up` asked the policies about; see policy_record.py."""
-        return self.state / "policy-record"
+    def last_up(self) -> Path:
+        """A hash of what the last `up` was made of; see last_up.py."""
+        return self.state / "last-up"
 
     @property
     def backend(self) -> Path:

@@ -30,7 +30,7 @@ from tools.engine import Engine
 from tools.errors import StackError
 from tools.files import make_private, write_private
 from tools.layout import Layout
-from tools.stackfile import Config, Tree
+from tools.stackfile import Config, Tree, put
 
 PLUGIN = re.compile(r"^pulumi-resource-([a-z0-9-]+)$")
 _ENCRYPTED = "metal-ipi:encrypted"
@@ -141,9 +141,7 @@ def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, 
     Each secret needs one call of the engine (0.3 s), so several run in parallel. A keyed hash of everything tells
     whether something changed.
     """
-    key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
-    text = json.dumps([config.document, config.secrets], sort_keys=True).encode()
-    stamp = hmac.new(key, text, hashlib.sha256).hexdigest()
+    stamp = keyed_hash(layout, [config.document, config.secrets])
     stamp_file = layout.config_stamp
     if layout.config.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
         return
@@ -160,9 +158,16 @@ def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, 
             write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for path, made in zip(config.secrets, pool.map(encrypt, config.secrets.items()), strict=True):
-                _put(document["config"], path, made["config"][_ENCRYPTED])
+                put(document["config"], path, made["config"][_ENCRYPTED])
         write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
     write_private(stamp_file, stamp)
+
+
+def keyed_hash(layout: Layout, value: object) -> str:
+    """A hash of a value with secrets, which cannot be guessed without the stack's own passphrase. If a stack has none,
+    all secrets that reach this are encrypted."""
+    key = (layout.passphrase.read_text() if layout.passphrase.exists() else "").encode()
+    return hmac.new(key, json.dumps(value, sort_keys=True).encode(), hashlib.sha256).hexdigest()
 
 
 def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tuple[str, str]) -> Tree:
@@ -191,14 +196,6 @@ def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tupl
                 remedy=f"remove {layout.config} and run the same command again",
             )
         return cast(Tree, yaml.safe_load(file.read_text()))
-
-
-def _put(document: Any, path: str, value: Any) -> None:
-    """Sets a value at a configuration path of the engine, such as `metal-ipi:platform.servers[0].bmc.password`."""
-    *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
-    for part in parents:
-        document = document[part] if isinstance(part, int) else document.setdefault(part, {})
-    document[last] = value
 
 
 def _salt(path: Path) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from pulumi import automation
 from pulumi.automation.errors import CommandError
 
-from tools import policy_record, preflight, recover, replacement, stackfile, sweep
+from tools import last_up, preflight, recover, replacement, stackfile, sweep
 from tools.automation import (
     EngineCommand,
     Program,
@@ -31,14 +31,13 @@ from tools.automation import (
 from tools.containment import RunLock
 from tools.engine import Engine
 from tools.errors import RecoveryFailed, RunFailed, StackError
-from tools.facility import Facility
 from tools.files import write_private
 from tools.layout import Layout
 from tools.metal import MetalApi
 from tools.operations import Operations
-from tools.outputs import outputs
 from tools.policies import NO_STATE, policies
-from tools.project import environment, has_own_passphrase, write_config, write_project
+from tools.project import environment, write_config, write_project
+from tools.run_config import RunConfig, configure
 from tools.screen import Screen
 from tools.state import Deployment
 from tools.states import held, state_of
@@ -66,8 +65,7 @@ class Session:
         self._engine = engine
         self._program = program
         self._screen = screen
-        self._is_lab = False
-        self._facts: dict[str, Any] | None = None
+        self._config = RunConfig(settings=stackfile.Config(document={}), own_passphrase=True, facts=None)
         self._since: datetime | None = None
         self._dirty = False
         self._cluster = ""
@@ -101,8 +99,9 @@ class Session:
             if operation == "down":
                 self._unprotect(state)
             replace = self._to_replace(state) if operation == "up" else None
-            asked = policy_record.about(self._layout) if operation == "up" and policies(self._layout).packs else None
-            if asked is not None and (replace or self._dirty or not policy_record.covers(self._layout, asked)):
+            made_of = last_up.about(self._layout, self._config.settings) if operation == "up" else ""
+            is_asked = not replace and not self._dirty and last_up.covers(self._layout, made_of)
+            if operation == "up" and policies(self._layout).packs and not is_asked:
                 self._operations.ask_policies(stack, replace)
             self._mark(operation)
             if operation == "up" and (hostnames := state.to_install(self._replace)):
@@ -117,8 +116,8 @@ class Session:
             if self._dirty:
                 self._sweep(export(self._layout, self._command), destroying=False)
             self._layout.running.unlink()
-            if asked is not None:
-                policy_record.write(self._layout, asked)
+            if operation == "up":
+                last_up.write(self._layout, made_of)
         finally:
             lock.release()
 
@@ -160,41 +159,16 @@ class Session:
 
     def open_rehearsal(self) -> automation.Stack:
         """Opens the stack for a preview without credentials or network."""
-        config = stackfile.for_rehearsal(self._document)
+        document = stackfile.of_pool(stackfile.read(self._layout.stack_file), self._layout.pool)
+        config = stackfile.for_rehearsal(document)
         return self._open(config, own_passphrase=True, lab=True, rehearsal=True)
 
     def prepare(self) -> automation.Stack:
         """Writes the files that the engine reads, and opens the stack."""
-        document = self._document
-        self._is_lab = stackfile.lab_machines(document) is not None
+        self._config = configure(self._layout, self._engine)
         if self._is_lab:
-            self._facts = self._facility.facts()
-            config = self._for_lab(document, self._facts)
-            self._screen.redact.add(config.secrets.values())
-        else:
-            config = stackfile.for_facility(document)
-        own = self._is_lab or not has_own_passphrase()
-        if own and stackfile.has_secrets(document):
-            raise StackError(
-                f"the secrets of stack '{self._layout.stack}' cannot be decrypted",
-                why=f"stacks/{self._layout.stack_file.name} contains encrypted values, and no passphrase is set",
-                remedy="set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE",
-            )
-        return self._open(config, own_passphrase=own, lab=self._is_lab)
-
-    def _for_lab(self, document: stackfile.Tree, facts: dict[str, Any]) -> stackfile.Config:
-        """The stack file with the lab's additions."""
-        if stackfile.is_hub(document):
-            return stackfile.for_lab_hub(document, self._facility.hub_facts(), facts)
-        if stackfile.is_managed(document):
-            return stackfile.for_lab(document, facts, kubeconfig=self._facility.hub_facts()["kubeconfig"])
-        name = stackfile.hub_of(document)
-        if name is None:
-            return stackfile.for_lab(document, facts)
-        # the hub's state is at its usual place, also if this command uses a temporary state
-        hub = replace(self._layout, stack=name, states=None)
-        hub_outputs = json.loads(outputs(hub, self._engine, secrets=True))
-        return stackfile.for_lab(document, facts, hub_outputs)
+            self._screen.redact.add(self._config.settings.secrets.values())
+        return self._open(self._config.settings, own_passphrase=self._config.own_passphrase, lab=self._is_lab)
 
     def _open(
         self, config: stackfile.Config, *, own_passphrase: bool, lab: bool, rehearsal: bool = False
@@ -220,12 +194,8 @@ class Session:
         return stack
 
     @property
-    def _document(self) -> stackfile.Tree:
-        return stackfile.of_pool(stackfile.read(self._layout.stack_file), self._layout.pool)
-
-    @property
-    def _facility(self) -> Facility:
-        return Facility(layout=self._layout)
+    def _is_lab(self) -> bool:
+        return self._config.facts is not None
 
     @property
     def _operations(self) -> Operations:
@@ -306,8 +276,8 @@ class Session:
         """The platform's token and project; None if the stack orders no machines."""
         if stackfile.is_hub(stackfile.read(self._layout.stack_file)):
             return None
-        if self._facts is not None:
-            api = self._facts["api"]
+        if self._config.facts is not None:
+            api = self._config.facts["api"]
             if api is None:
                 return None
             return Credentials(token=api["token"], project=api["project_id"])

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -258,7 +259,7 @@ def of_pool(document: Tree, pool: str | None) -> Tree:
 
 def has_secrets(document: Tree) -> bool:
     """Whether the file has values that need its own passphrase."""
-    return _holds_secure(document.get("config"))
+    return any(True for _ in _encrypted(document.get("config")))
 
 
 _HUB_IMAGES = {"ironic": "ironic", "database": "mariadb", "files": "httpd", "dhcp": "dnsmasq"}
@@ -417,6 +418,33 @@ def values(config: Config) -> dict[str, str]:
     return {key.partition(":")[2]: value if isinstance(value, str) else json.dumps(value) for key, value in own.items()}
 
 
+def of_others(document: Tree) -> Tree:
+    """A stack file without the project's own settings."""
+    config = {key: value for key, value in _config(document).items() if not key.startswith(f"{NAMESPACE}:")}
+    return {**document, "config": config}
+
+
+def secrets(config: Config) -> tuple[dict[str, str], list[str]]:
+    """The secrets: those in clear by their path, and those that are encrypted."""
+    return config.secrets, list(_encrypted(config.document))
+
+
+def without_secrets(config: Config) -> Config:
+    """The settings as `for_rehearsal` returns them, with placeholders also for the secrets in clear."""
+    result = for_rehearsal(config.document)
+    for path in config.secrets:
+        put(result.document["config"], path, REHEARSAL)
+    return result
+
+
+def put(document: Any, path: str, value: Any) -> None:
+    """Sets a value at a configuration path of the engine, such as `metal-ipi:platform.servers[0].bmc.password`."""
+    *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
+    for part in parents:
+        document = document[part] if isinstance(part, int) else document.setdefault(part, {})
+    document[last] = value
+
+
 def _config(document: Tree) -> Tree:
     return cast(Tree, document.setdefault("config", {}))
 
@@ -448,10 +476,12 @@ def _is_secure(value: Any) -> bool:
     return isinstance(value, dict) and set(cast(Tree, value)) == {"secure"}
 
 
-def _holds_secure(value: Any) -> bool:
-    if isinstance(value, dict):
-        return _is_secure(value) or any(_holds_secure(item) for item in cast(Tree, value).values())
-    return isinstance(value, list) and any(_holds_secure(item) for item in cast(list[Any], value))
+def _encrypted(value: Any) -> Iterator[str]:
+    if _is_secure(value):
+        yield str(value["secure"])
+    elif isinstance(value, (dict, list)):
+        for each in cast(Tree, value).values() if isinstance(value, dict) else cast(list[Any], value):
+            yield from _encrypted(each)
 
 
 def _unlocked(value: Any) -> Any:

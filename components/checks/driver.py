@@ -25,7 +25,10 @@ KEY = "METAL_IPI_SSH_KEY"
 """The environment variable with the private key of user `core`."""
 OF_EACH = ("EXPECTED_HOSTNAME", "EXPECTED_PUBLIC_IPV4")
 """The variables with a node's name and its address."""
-_DIALS, _DIAL_SECONDS, _PAUSE_SECONDS = 10, 15.0, 2.0
+_DIALS, _PAUSE_SECONDS = 10, 2.0
+_DIAL_SECONDS, _PATIENCE_SECONDS = 15.0, 300.0
+"""How long the first dial waits for an answer, and how long all of them. Each next one waits twice as long: of many
+busy machines none would ever answer if each were dialled anew before it could."""
 _CHECK_SECONDS = 300.0
 """Longer than the script waits for Afterburn."""
 _BAD_REQUEST = 64
@@ -103,8 +106,14 @@ async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnecti
     """Log in, with several attempts: a node that has just started may refuse connections for a moment."""
     import asyncssh
 
-    why = ""
-    for dial in range(1, _DIALS + 1):
+    why, limit = "", _DIAL_SECONDS
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + _PATIENCE_SECONDS
+    dial = 0
+    while dial < _DIALS and clock() < deadline:
+        if dial:
+            await asyncio.sleep(_PAUSE_SECONDS)
+        dial += 1
         try:
             return await asyncio.wait_for(
                 asyncssh.connect(
@@ -116,17 +125,16 @@ async def _connect(node: Target, private_key: str) -> asyncssh.SSHClientConnecti
                     agent_path=None,
                     config=None,
                 ),
-                _DIAL_SECONDS,
+                limit,
             )
         except (asyncssh.KeyImportError, asyncssh.HostKeyNotVerifiable) as error:
             raise CheckError(f"{node.name}: SSH at {node.address}: {error}") from None
         except TimeoutError:
-            why = f"no answer within {_DIAL_SECONDS:.0f} s"
+            why = f"no answer within {limit:.0f} s"
+            limit = min(2 * limit, deadline - clock())
         except (OSError, asyncssh.Error) as error:
             why = str(error) or type(error).__name__
-        if dial < _DIALS:
-            await asyncio.sleep(_PAUSE_SECONDS)
-    raise CheckError(f"{node.name}: no SSH connection to {node.address} after {_DIALS} attempts: {why}")
+    raise CheckError(f"{node.name}: no SSH connection to {node.address} after {dial} attempts: {why}")
 
 
 def main() -> int:

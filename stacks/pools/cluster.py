@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from metal_ipi.components.install.previous_runs import has_output, machines_in
 from metal_ipi.components.machines.node import Node
 from metal_ipi.components.waiting import not_known
 from metal_ipi.provider.types import ClusterCredentials
-from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.pools.splitting import asks_state, cluster_of, of_pool
 from metal_ipi.stacks.pools.told import PUBLIC, SECRET
 from metal_ipi.stacks.settings import Settings
@@ -78,10 +77,14 @@ class ReferencedKeys:
 class ReferencedCluster:
     """The cluster of the running stack, which is a pool's. In a rehearsal all its values are unknown."""
 
-    def __init__(self, settings: Settings) -> None:
-        """`settings` are those of the whole facility."""
+    def __init__(self, settings: Settings, control_plane: Sequence[Node]) -> None:
+        """
+        Args:
+            settings: those of the pool.
+            control_plane: the cluster's control plane nodes.
+        """
         assert settings.pool is not None
-        self._settings = settings
+        self._control_plane = control_plane
         self.stack = cluster_of(pulumi.get_stack(), settings.pool)
         """The name of the cluster's stack."""
         self.reference: pulumi.StackReference | None = None
@@ -132,8 +135,7 @@ class ReferencedCluster:
 
     def control_plane(self) -> dict[Node, ReferencedMachine]:
         """The cluster's control plane machines."""
-        nodes = Nodes.of(self._settings)
-        return {node: self._machine(node.hostname) for node in nodes.control_plane}
+        return {node: self._machine(node.hostname) for node in self._control_plane}
 
     def _machine(self, hostname: str) -> ReferencedMachine:
         def of(name: str) -> pulumi.Output[str]:

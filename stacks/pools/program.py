@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from metal_ipi.components.boot.ipxe import BootSpec
 from metal_ipi.components.endpoints import machine_config_access
 from metal_ipi.components.endpoints.pool_dns import PoolDns, PoolDnsArgs
 from metal_ipi.components.install.stage import Stage
+from metal_ipi.components.machines.node import Node
 from metal_ipi.provider.types import Preflight
 from metal_ipi.stacks import day_two, mirror, steps
 from metal_ipi.stacks.api_address import routes_to_machines
@@ -26,14 +28,14 @@ from metal_ipi.stacks.sections.dns import NoDns
 from metal_ipi.stacks.settings import Settings
 
 
-def declare(settings: Settings, whole: Settings, boot: BootSpec) -> dict[str, pulumi.Input[Any]]:
+def declare(settings: Settings, control_plane: Sequence[Node], boot: BootSpec) -> dict[str, pulumi.Input[Any]]:
     """Declare a pool; returns the stack's outputs, by name.
 
     Args:
         settings: the settings of the pool.
-        whole: the settings of the facility.
+        control_plane: the cluster's control plane nodes. What else these arguments are made of, `seen` must have, too.
     """
-    cluster = ReferencedCluster(whole)
+    cluster = ReferencedCluster(settings, control_plane)
     base = _joined(settings, cluster, boot)
     files = BootFiles(base, None)
     workers = steps.ordered_pool(base, files, "worker", "workers", base.nodes.workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import subprocess
@@ -47,8 +48,16 @@ def test_what_is_the_same_for_all_stands_once_and_each_node_is_asked_for_all_of_
 
 
 @asynccontextmanager
-async def _server(client: asyncssh.SSHKey, host: asyncssh.SSHKey, answer: Any) -> AsyncGenerator[int]:
-    """A node that answers a script by `answer(script)`: standard output, standard error, status."""
+async def _server(
+    client: asyncssh.SSHKey, host: asyncssh.SSHKey, answer: Any, busy: float = 0.0
+) -> AsyncGenerator[int]:
+    """A node that answers a script by `answer(script)`: standard output, standard error, status. It takes `busy`
+    seconds to let somebody in."""
+
+    class Busy(asyncssh.SSHServer):
+        async def begin_auth(self, username: str) -> bool:
+            await asyncio.sleep(busy)
+            return True
 
     async def session(process: asyncssh.SSHServerProcess[str]) -> None:
         out, err, status = answer(process.command)
@@ -58,7 +67,12 @@ async def _server(client: asyncssh.SSHKey, host: asyncssh.SSHKey, answer: Any) -
 
     keys = asyncssh.import_authorized_keys(public(client))
     server = await asyncssh.listen(
-        "127.0.0.1", 0, server_host_keys=[host], authorized_client_keys=keys, process_factory=session
+        "127.0.0.1",
+        0,
+        server_factory=Busy,
+        server_host_keys=[host],
+        authorized_client_keys=keys,
+        process_factory=session,
     )
     async with server:
         yield int(server.get_port())
@@ -102,6 +116,21 @@ async def test_all_nodes_are_asked_and_each_that_fails_is_named(monkeypatch: pyt
     assert failures[2].startswith("impostor: SSH at 127.0.0.1: ")
     assert failures[3].startswith("silent: no SSH connection to 127.0.0.1 after 10 attempts: ")
     assert len(failures) == 4
+
+
+@pytest.mark.anyio
+@pytest.mark.servers
+async def test_a_node_that_is_busy_is_given_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(driver, "_DIAL_SECONDS", 0.2)
+    client, host = key(), key()
+    async with _server(client, host, lambda _: ("hostname\tpassed\tx\n", "", 0), busy=1.0) as port:
+        node = Target(name="busy", address="127.0.0.1", host_key=public(host), variables={}, port=port)
+        assert await check_all([node], private(client)) == ({"busy": "hostname\tpassed\tx"}, [])
+        monkeypatch.setattr(driver, "_PATIENCE_SECONDS", 0.7)
+        passed, failures = await check_all([node], private(client))
+    assert (passed, len(failures)) == ({}, 1)
+    assert "busy: no SSH connection to 127.0.0.1 after 3 attempts: no answer within" in failures[0]
 
 
 @pytest.mark.programs

@@ -28,7 +28,7 @@ from tools.state import Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(
-    r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*|PYTHONDONTWRITEBYTECODE"
+    r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|POOLS|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*|PYTHONDONTWRITEBYTECODE"
 )
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}
@@ -148,14 +148,14 @@ class Project:
         own = {} if self.policies else {"POLICY": "off"}
         return {**{name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}, **own}
 
-    def start(self, target: str, *, live: bool = False) -> Run:
+    def start(self, target: str, *options: str, live: bool = False) -> Run:
         """Start a make target; `live`: with what a terminal shows of things under way, about twice a second."""
-        options = [f"STACK={self.stack}", f"MACHINES={self.machines}"]
+        options = (f"STACK={self.stack}", f"MACHINES={self.machines}", *options)
         return Run(self.root, ["make", "-s", target, *options], {**self.environment(), **(_TERMINAL if live else {})})
 
-    def make(self, target: str, *, fails: bool = False, seconds: float = _LONGEST) -> Done:
+    def make(self, target: str, *options: str, fails: bool = False, seconds: float = _LONGEST) -> Done:
         """Run a make target to its end, which must be good (or, with `fails`, bad)."""
-        done = self.start(target).wait(seconds)
+        done = self.start(target, *options).wait(seconds)
         assert (done.status != 0) == fails, f"make {target} ended with {done.status}:\n{done.text}"
         return done
 

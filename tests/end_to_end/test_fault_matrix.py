@@ -228,7 +228,7 @@ def _all_there_once(project: Project, asks: Asks) -> str | None:
     known = project.known_ids()
     if lost := [entry["id"] for entry in project.holdings()["devices"] if entry["id"] not in known]:
         return f"the state does not know {lost}"
-    again = project.start("up").wait()
+    again = project.start("up", "POOLS=all").wait()
     unchanged = again.status == 0 and again.out.count("no changes") == asks.stacks
     return None if unchanged else f"up again: {again.text[-2000:]}"
 

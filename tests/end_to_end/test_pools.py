@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.engine, pytest.mark.nightly]
 
 _DOMAIN = "pooled.facility.test"
 _SECONDS = 900.0
+_LEFT = "nothing has changed since the last `up` of this"
 _POOLS: list[dict[str, Any]] = [
     {"name": "compute", "first": 10, "count": 2},
     {"name": "gpu", "first": 20, "count": 2, "labels": {"example.com/kind": "gpu"}},
@@ -51,10 +52,13 @@ def _assert_finished(project: Project, *pools: dict[str, Any]) -> dict[str, str]
     return devices
 
 
-def _assert_unchanged(project: Project, stacks: int) -> None:
-    for target in ("preview", "up", "refresh", "up"):
+def _assert_unchanged(project: Project, pools: int) -> None:
+    for target in ("preview", "up"):
         out = project.make(target, seconds=_SECONDS).out
-        assert out.count(f"{target}: no changes") == stacks, out
+        assert out.count(f"{target}: no changes") == 1 and out.count(f"{_LEFT} pool") == pools, out
+    for target in ("preview", "up", "refresh", "up"):
+        out = project.make(target, "POOLS=all", seconds=_SECONDS).out
+        assert out.count(f"{target}: no changes") == 1 + pools and _LEFT not in out, out
 
 
 def _kill(project: Project, target: str, when: Callable[[Run], object], what: str, *, engine: bool = False) -> None:
@@ -88,14 +92,15 @@ def test_a_facility_of_several_stacks(pooled: Project) -> None:
     done = pooled.make("up", seconds=_SECONDS)
     assert "was interrupted or failed" in done.text
     before = _assert_finished(pooled, compute, gpu)
-    _assert_unchanged(pooled, stacks=3)
+    _assert_unchanged(pooled, pools=2)
 
     # A pool comes: nobody else's machine is touched, nor is another pool's state.
     late = {"name": "late", "first": 30, "count": 1}
     states = _checkpoints(pooled)
     assert max(map(len, (states["pooled-gpu"], states["pooled-compute"]))) < len(states["pooled"])
     pooled.keep(workers={"pools": [*_POOLS, late]})
-    pooled.make("up", seconds=_SECONDS)
+    told = pooled.make("up", seconds=_SECONDS).text
+    assert told.count(f"{_LEFT} pool") == 2 and f"{_LEFT[:-5]} the cluster's own stack, 'pooled'" in told
     with_late = _assert_finished(pooled, compute, gpu, late)
     assert {name: with_late[name] for name in before} == before
 

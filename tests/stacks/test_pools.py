@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from metal_ipi.components.install.previous_runs import READ_OUTPUTS
 from metal_ipi.stacks.pools.cluster import ClusterMissing
+from metal_ipi.stacks.pools.seen import seen
 from metal_ipi.stacks.pools.splitting import Split, share, split
 from metal_ipi.stacks.program import main
 from metal_ipi.stacks.settings import Settings, SettingsError, parse
@@ -176,7 +178,7 @@ def _cluster() -> Recorder:
     return declared("pooled")
 
 
-def _pool(pool: str = "gpu", *, told: bool = True, preview: bool = False) -> Recorder:
+def _pool(pool: str = "gpu", *, told: bool = True, preview: bool = False, **changes: Any) -> Recorder:
     """What a pool's stack declares beside the cluster's, or beside one that has told it nothing."""
     outputs = _cluster().outputs if told else {}
 
@@ -184,7 +186,7 @@ def _pool(pool: str = "gpu", *, told: bool = True, preview: bool = False) -> Rec
         assert args.inputs["name"].endswith("/metal-ipi/pooled"), args.inputs
         return {"outputs": outputs, "secretOutputNames": ["forPoolsSecret"]}
 
-    values = settings("pooled", pool=pool)
+    values = settings("pooled", pool=pool, **changes)
     answers = {**ANSWERS, _REFERENCE: reference, READ_OUTPUTS: lambda _: {"outputs": outputs}}
     recorder = Recorder(answers, CALLS)
     run(main, recorder, values, stack=f"pooled-{pool}", preview=preview)
@@ -222,6 +224,27 @@ def test_a_pool_is_part_of_the_cluster() -> None:
     assert len(records["records"]["*.apps.pooled.facility.test A"]["values"]) == 2
     marks = pool.inputs("node-marks")["nodes"][0]
     assert marks["labels"] == {"example.com/site": "east", "example.com/kind": "gpu"}
+
+
+def _declared(recorder: Recorder) -> list[tuple[str, Any]]:
+    return sorted(
+        (recorder.urn(args.name), repr(plain(args.inputs))) for args in recorder.resources if args.typ != _REFERENCE
+    )
+
+
+def test_a_stack_declares_the_same_when_it_sees_the_same() -> None:
+    """`make` leaves a pool alone of which nothing has changed, so what others have must not reach it."""
+    workers = json.loads(settings("pooled")["workers"])
+    (compute, gpu) = workers["pools"]
+    more = {**workers, "count": 3, "pools": [{**compute, "count": 5, "taints": gpu["taints"]}, gpu]}
+
+    def sees(**changes: Any) -> list[Any]:
+        return seen(_parsed("pooled", pool="gpu", **changes), "pooled-gpu", frozenset())
+
+    assert sees(workers=more) == sees()
+    assert _declared(_pool(workers=more)) == _declared(_pool())
+    own = {**workers, "pools": [compute, {**gpu, "count": 3}]}
+    assert sees(workers=own) != sees() and _declared(_pool(workers=own)) != _declared(_pool())
 
 
 def test_what_a_pool_has_of_the_cluster_that_is_secret_stays_so() -> None:
