@@ -11,7 +11,6 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -23,7 +22,7 @@ from pulumi.runtime import stack as runtime_stack
 from pulumi.runtime.proto import resource_pb2
 
 from metal_ipi.provider.values import secret_texts, to_python_map, to_wire_map
-from metal_ipi.stacks.spare_time import declared
+from metal_ipi.stacks.spare_time import Loop, declared
 
 PROJECT = "metal-ipi"
 _STACK = "pulumi:pulumi:Stack"
@@ -134,11 +133,9 @@ def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list
         await runtime_stack.run_pulumi_func(declare)
         return {name: await _known(value) for name, value in returned.items()}
 
-    loop = asyncio.new_event_loop()
+    loop = Loop()
     # When a program fails, each dependent output fails as well; one exception is raised, which is enough.
     loop.set_exception_handler(lambda _loop, context: _logger.debug(context["message"]))
-    threads = ThreadPoolExecutor(max_workers=4)
-    loop.set_default_executor(threads)
     try:
         asyncio.set_event_loop(loop)
         cast(Any, settings).set_root_resource(None)
@@ -153,7 +150,6 @@ def _run(program: Callable[[], Any], answers: Answers, stack: str) -> tuple[list
         settings._get_rpc_manager().clear()  # pyright: ignore[reportPrivateUsage]
         cast(Any, settings.SETTINGS).outputs.clear()
         asyncio.set_event_loop(None)
-        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
     return monitor.registered, outputs
 

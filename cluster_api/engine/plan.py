@@ -10,7 +10,7 @@ from metal_ipi.cluster_api.engine import monitor
 from metal_ipi.cluster_api.engine.commands import Command
 from metal_ipi.cluster_api.engine.monitor import Registered
 from metal_ipi.cluster_api.engine.state import Entry, State, Values, name_of
-from metal_ipi.components.install.previous_runs import READ_STATE
+from metal_ipi.components.install.previous_runs import READ, READ_STATE
 from metal_ipi.provider import configuration
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InvalidInputs
@@ -212,9 +212,10 @@ class _Preview:
     def call(self, token: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         if token != READ_STATE:
             raise Unsupported(f"function {token} cannot be called by the Cluster API providers")
-        outputs = {
-            urn: {"outputs": {**entry.inputs, **entry.outputs}}
-            for urn, entry in self._state.entries.items()
-            if entry.id
-        }
+        outputs = {urn: {"outputs": _read(entry)} for urn, entry in self._state.entries.items() if entry.id}
         return {"name": arguments["stackName"], "outputs": outputs}
+
+
+def _read(entry: Entry) -> Values:
+    """What the program reads of a resource of earlier runs."""
+    return {name: value for name, value in {**entry.inputs, **entry.outputs}.items() if name in READ}

@@ -19,6 +19,8 @@ from metal_ipi.components.machines.node import Node
 
 READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
 READ_OUTPUTS = "pulumi:pulumi:readStackOutputs"
+READ = frozenset({"hostname", "publicIpv4", "stdin", "stdout", "publicKey", "privateKey", "hostKeySeed"})
+"""All outputs of resources that are read here."""
 
 
 @dataclass(frozen=True, kw_only=True)
