@@ -30,7 +30,7 @@ from tools.engine import Engine
 from tools.errors import StackError
 from tools.files import make_private, write_private
 from tools.layout import Layout
-from tools.stackfile import Config, Tree, put
+from tools.stackfile import Config, Tree, get, put
 
 PLUGIN = re.compile(r"^pulumi-resource-([a-z0-9-]+)$")
 _ENCRYPTED = "metal-ipi:encrypted"
@@ -138,29 +138,36 @@ def has_own_passphrase() -> bool:
 def write_config(layout: Layout, config: Config, engine: Engine, env: dict[str, str]) -> None:
     """Writes the copy of the stack file, with secrets encrypted by the engine; does nothing if nothing changed.
 
-    Each secret needs one call of the engine (0.3 s), so several run in parallel. A keyed hash of everything tells
-    whether something changed.
+    Each secret needs one call of the engine (0.3 s), so several run in parallel, and those that have not changed are
+    taken from the copy before. Keyed hashes tell what has changed.
     """
-    stamp = keyed_hash(layout, [config.document, config.secrets])
-    stamp_file = layout.config_stamp
-    if layout.config.exists() and stamp_file.exists() and stamp_file.read_text() == stamp:
+    hashes = {path: keyed_hash(layout, value) for path, value in config.secrets.items()}
+    stamp = {"settings": keyed_hash(layout, config.document), "secrets": hashes}
+    before, known = _read(layout.config), _read(layout.config_stamp)
+    if before and known == stamp:
         return
-    stamp_file.unlink(missing_ok=True)
+    layout.config_stamp.unlink(missing_ok=True)
+    made, same = Tree(), cast(Tree, known.get("secrets") or {})
+    for path, its in hashes.items():
+        if same.get(path) == its:
+            with contextlib.suppress(KeyError, IndexError, TypeError):  # somebody has changed the copy
+                made[path] = get(before["config"], path)
     document = copy.deepcopy(config.document)
-    salt = _salt(layout.config)
-    if salt is not None and "encryptionsalt" not in document:
-        document["encryptionsalt"] = salt
-    write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
-    if config.secrets:
+    if "encryptionsalt" in before:  # it is kept, so that state and copy use the same key
+        document.setdefault("encryptionsalt", before["encryptionsalt"])
+    if changed := [each for each in config.secrets.items() if each[0] not in made]:
+        write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
         encrypt = partial(_encrypted, layout, engine, env)
         if "encryptionsalt" not in document:  # the copy was lost
             document["encryptionsalt"] = encrypt(("the first one", "of a new salt"))["encryptionsalt"]
             write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for path, made in zip(config.secrets, pool.map(encrypt, config.secrets.items()), strict=True):
-                put(document["config"], path, made["config"][_ENCRYPTED])
-        write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
-    write_private(stamp_file, stamp)
+            for (path, _), found in zip(changed, pool.map(encrypt, changed), strict=True):
+                made[path] = found["config"][_ENCRYPTED]
+    for path, value in made.items():
+        put(document["config"], path, value)
+    write_private(layout.config, yaml.safe_dump(document, sort_keys=False))
+    write_private(layout.config_stamp, json.dumps(stamp))
 
 
 def keyed_hash(layout: Layout, value: object) -> str:
@@ -198,13 +205,13 @@ def _encrypted(layout: Layout, engine: Engine, env: dict[str, str], secret: tupl
         return cast(Tree, yaml.safe_load(file.read_text()))
 
 
-def _salt(path: Path) -> str | None:
-    """The encryption salt of an earlier copy. It is kept, so that state and copy use the same key."""
+def _read(path: Path) -> Tree:
+    """A file that an earlier run wrote; empty if it is not there, or not as that wrote it."""
     try:
         document: Any = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError):
-        return None
-    return cast(Tree, document).get("encryptionsalt") if isinstance(document, dict) else None
+        return {}
+    return cast(Tree, document) if isinstance(document, dict) else {}
 
 
 def _write_if_changed(path: Path, text: str) -> None:

@@ -439,10 +439,21 @@ def without_secrets(config: Config) -> Config:
 
 def put(document: Any, path: str, value: Any) -> None:
     """Sets a value at a configuration path of the engine, such as `metal-ipi:platform.servers[0].bmc.password`."""
-    *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
+    *parents, last = _parts(path)
     for part in parents:
         document = document[part] if isinstance(part, int) else document.setdefault(part, {})
     document[last] = value
+
+
+def get(document: Any, path: str) -> Any:
+    """The value at such a path. Raises KeyError or IndexError if there is none."""
+    for part in _parts(path):
+        document = document[part]
+    return document
+
+
+def _parts(path: str) -> list[str | int]:
+    return [int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", path)]
 
 
 def _config(document: Tree) -> Tree:
