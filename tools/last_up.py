@@ -99,7 +99,7 @@ def _settings(layout: Layout, config: stackfile.Config) -> object:
     if not stackfile.may_have_pools(config.document):
         return config.document, config.secrets
     # Not at the top: the program, which imports these too, is loaded while the engine opens the stack.
-    from metal_ipi.stacks.pools.seen import seen
+    from metal_ipi.stacks.pools.splitting import seen
     from metal_ipi.stacks.settings import parse
 
     settings = parse(stackfile.values(stackfile.without_secrets(config)), layout.stack)

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 from metal_ipi.stacks.model import Settings
+from metal_ipi.stacks.names import Nodes
 from metal_ipi.stacks.platforms.registry import facility
 from metal_ipi.stacks.problems import Found, SettingsError, problems_of
 from metal_ipi.stacks.sections.machines import AUTOMATIC, WORKERS_OF_A_STACK, WorkerPool
@@ -82,6 +84,17 @@ def share(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings:
     if settings.pool is None:
         return split(settings, stack, there).cluster
     return of_pool(settings, cluster_of(stack, settings.pool), there)
+
+
+def seen(settings: Settings, stack: str, there: AbstractSet[str]) -> list[Any]:
+    """All that the program of one stack (`stacks.program.main`) gets of the settings: nothing else of them can change
+    what it declares. Arguments and errors as for `share`."""
+    own = share(settings, stack, there)
+    if settings.pool is not None:
+        return [own, own.machines, Nodes.of(settings).control_plane]
+    # Operators run on the nodes of all stacks, and the cluster's stack has outputs for pools if there are some.
+    whole = settings if settings.day_two.model_fields_set else None
+    return [own, own.machines, own.machines == settings.machines, whole]
 
 
 def of_pool(settings: Settings, stack: str, there: AbstractSet[str]) -> Settings:

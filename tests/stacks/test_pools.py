@@ -10,8 +10,7 @@ import pytest
 
 from metal_ipi.components.install.previous_runs import READ_OUTPUTS
 from metal_ipi.stacks.pools.cluster import ClusterMissing
-from metal_ipi.stacks.pools.seen import seen
-from metal_ipi.stacks.pools.splitting import Split, share, split
+from metal_ipi.stacks.pools.splitting import Split, seen, share, split
 from metal_ipi.stacks.program import main
 from metal_ipi.stacks.settings import Settings, SettingsError, parse
 from tests import golden
@@ -243,8 +242,9 @@ def test_a_stack_declares_the_same_when_it_sees_the_same() -> None:
 
     assert sees(workers=more) == sees()
     assert _declared(_pool(workers=more)) == _declared(_pool())
-    own = {**workers, "pools": [compute, {**gpu, "count": 3}]}
-    assert sees(workers=own) != sees() and _declared(_pool(workers=own)) != _declared(_pool())
+    for change in ({"count": 3}, {"first": 30}):
+        own = {**workers, "pools": [compute, {**gpu, **change}]}
+        assert sees(workers=own) != sees() and _declared(_pool(workers=own)) != _declared(_pool())
 
 
 def test_what_a_pool_has_of_the_cluster_that_is_secret_stays_so() -> None:

@@ -204,6 +204,7 @@ def test_a_pool_has_nothing_to_do_when_workers_of_others_changed(facility: Stack
     ("path", "value"),
     [
         ("workers.pools[1].count", 3),
+        ("workers.pools[1].first", 30),
         ("workers.pools[1].labels", {"example.com/kind": "tpu"}),
         ("workers.labels", {"example.com/site": "west"}),
         ("controlPlane.count", 5),
@@ -217,6 +218,20 @@ def test_a_pool_has_nothing_to_do_when_workers_of_others_changed(facility: Stack
 def test_a_pool_has_something_to_do_when_what_it_sees_changed(facility: Stacks, path: str, value: object) -> None:
     _set(facility, path, value)
     assert not _left(facility.pool)
+
+
+def test_a_cluster_sees_the_workers_of_all_stacks_if_it_has_operators(facility: Stacks) -> None:
+    _set(facility, "dayTwo", {"catalog": "community-operators", "nmState": {}})
+    last_up.write(facility.cluster, _about(facility.cluster))
+    assert _left(facility.cluster)
+    _set(facility, "workers.pools[0].taints", [{"key": "example.com/x", "value": "y", "effect": "NoSchedule"}])
+    assert not _left(facility.cluster)
+
+
+def test_an_operator_whose_objects_are_wrong_is_the_program_to_report(facility: Stacks) -> None:
+    operator = {"package": "x", "namespace": "x", "objects": [{"file": "there-is-none.yaml"}]}
+    _set(facility, "dayTwo", {"catalog": "community-operators", "operators": [operator]})
+    assert not _left(facility.cluster)
 
 
 def test_a_pool_has_something_to_do_when_a_secret_or_settings_of_others_changed(facility: Stacks) -> None:
