@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 class Loop(asyncio.SelectorEventLoop):
     """An event loop for a program whose monitor is in this process: it does at once what the SDK has threads do, such
-    as a call of the monitor. To pass each call to a thread and back took a third of such a run."""
+    as a call of the monitor. Passing each call to a thread and back took 0.09 of the 0.32 s of a plan while two other
+    threads were busy, and hardly any time without them."""
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Calls the function."""

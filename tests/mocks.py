@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,7 +14,7 @@ from pulumi.runtime import stack as runtime_stack
 
 from metal_ipi.provider.alike import rebuilt
 from metal_ipi.provider.installation.pool import whole
-from metal_ipi.stacks.spare_time import declared
+from metal_ipi.stacks.spare_time import Loop, declared
 
 _STACK = "pulumi:pulumi:Stack"
 Answer = Callable[[pulumi.runtime.MockResourceArgs], Mapping[str, Any]]
@@ -127,9 +126,7 @@ def run(
     cast(Any, settings).set_root_resource(None)
     settings._get_rpc_manager().clear()  # pyright: ignore[reportPrivateUsage]
     cast(Any, settings.SETTINGS).outputs.clear()
-    loop = asyncio.new_event_loop()
-    threads = _Threads()
-    loop.set_default_executor(threads)
+    loop = Loop()
     try:
         asyncio.set_event_loop(loop)
         mocks.set_mocks(recorder, project="metal-ipi", stack=stack, preview=preview, monitor=_Monitor(recorder))
@@ -138,26 +135,7 @@ def run(
         return recorder.outputs
     finally:
         asyncio.set_event_loop(None)
-        loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
-        threads.close_loops()
-
-
-class _Threads(ThreadPoolExecutor):
-    """The SDK's mocks make an event loop in every worker thread and never close it; these threads bring their own."""
-
-    def __init__(self) -> None:
-        self._loops: list[asyncio.AbstractEventLoop] = []
-        super().__init__(initializer=self._bring_loop)
-
-    def _bring_loop(self) -> None:
-        self._loops.append(asyncio.new_event_loop())
-        asyncio.set_event_loop(self._loops[-1])
-
-    def close_loops(self) -> None:
-        """Once no thread runs any more."""
-        for loop in self._loops:
-            loop.close()
 
 
 async def _plain(value: Any) -> Any:

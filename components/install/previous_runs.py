@@ -20,7 +20,7 @@ from metal_ipi.components.machines.node import Node
 READ_STATE = "pulumi:pulumi:readStackResourceOutputs"
 READ_OUTPUTS = "pulumi:pulumi:readStackOutputs"
 READ = frozenset({"hostname", "publicIpv4", "stdin", "stdout", "publicKey", "privateKey", "hostKeySeed"})
-"""All outputs of resources that are read here."""
+"""The outputs of resources that are read here; others are not even looked at, so nobody needs to give them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,8 @@ def _by_name(resources: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str,
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for urn, resource in resources.items():
         _, _, types, name = urn.split("::", 3)
-        found[types.rpartition(":")[2], name] = resource.get("outputs") or {}
+        outputs: Mapping[str, Any] = resource.get("outputs") or {}
+        found[types.rpartition(":")[2], name] = {each: outputs[each] for each in READ & outputs.keys()}
     return found
 
 
