@@ -63,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     rack = "the number of servers with BMCs, which replace the Metal API; any: as many as a running lab has"
     up.add_argument("--proxy", action="store_true", help="with a forward proxy")
     up.add_argument("--rack", type=_rack, default=0, metavar="N", help=rack)
+    text = "one API server for each cluster, in the place of one for each machine of its control plane: less memory"
+    up.add_argument("--shared-api-servers", action="store_true", help=text)
     for command in (setup, up):
         kinds = ("libvirt", "simulated")
         command.add_argument("--machines", choices=kinds, default="libvirt", help="how the machines are emulated")
@@ -206,6 +208,7 @@ def _up(arguments: argparse.Namespace) -> int:
         real_kubernetes=not arguments.small_kubernetes,
         disconnected=arguments.disconnected,
         day_two=arguments.day_two,
+        shared_api_servers=arguments.shared_api_servers,
         openshift=lambda: kinds.ensure(arguments.openshift, _say),
     )
     control.up(wanted, _say)

@@ -49,6 +49,8 @@ class Wanted:
     """Whether clusters get a real Kubernetes API where this system can have one."""
     day_two: bool = False
     """Whether clusters get the Operator Lifecycle Manager."""
+    shared_api_servers: bool = False
+    """Whether the machines of a cluster share one API server; a lab that was started so stays so."""
     openshift: Callable[[], OpenShift]
     """Finds or builds the OpenShift that clusters are to be of."""
 
@@ -206,6 +208,8 @@ def _compare(wanted: Wanted, known: Facts, report: Report) -> None:
         report(f"its Kubernetes API stays {has}, as it was started; to have lab.kubernetes: {asked}, `make down` first")
     if wanted.day_two and known.kubernetes is not None and known.kubernetes.olm is None:
         raise _other(wanted, "clusters without the Operator Lifecycle Manager", "what dayTwo needs")
+    if wanted.shared_api_servers and known.kubernetes is not None and not known.kubernetes.shared:
+        raise _other(wanted, "an API server for each machine of a control plane", "one for each cluster")
     release = wanted.openshift().release
     if known.release != release:
         raise _other(wanted, f"OpenShift {known.release}", release)
@@ -236,6 +240,7 @@ def _prepare(wanted: Wanted, report: Report) -> None:
         real_kubernetes=real,
         disconnected=wanted.disconnected,
         day_two=wanted.day_two,
+        shared_api_servers=wanted.shared_api_servers,
     )
     if openshift.images is not None and known.kubernetes is None:
         raise LabError(

@@ -178,6 +178,7 @@ def ensure(
     real_kubernetes: bool = True,
     disconnected: bool = False,
     day_two: bool = False,
+    shared_api_servers: bool = False,
 ) -> Facts:
     """The facts of this state directory: made at its first start, the same ever after but for what this system has.
 
@@ -189,6 +190,9 @@ def ensure(
         found = replace(found, metallb=None)  # emulated processors have enough to do
     if not isinstance(found, str) and not day_two:
         found = replace(found, olm=None)
+    if not isinstance(found, str):
+        were = known.kubernetes is not None and known.kubernetes.shared
+        found = replace(found, shared=shared_api_servers or were)
     now = replace(
         known,
         installer=str(openshift.installer),

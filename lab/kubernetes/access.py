@@ -38,15 +38,26 @@ class Access:
 
     def client(self) -> httpx.Client:
         """A client to be closed by whoever asked for it."""
+        hooks = {"request": [self._ask_by_name]}
+        return httpx.Client(
+            base_url=self.url, verify=self._context(), timeout=_TIMEOUT_SECONDS, trust_env=False, event_hooks=hooks
+        )
+
+    def watcher(self) -> httpx.AsyncClient:
+        """The same for code that waits for changes (lab.kubernetes.changes)."""
+
+        async def ask_by_name(request: httpx.Request) -> None:
+            self._ask_by_name(request)
+
+        hooks = {"request": [ask_by_name]}
+        return httpx.AsyncClient(
+            base_url=self.url, verify=self._context(), timeout=_TIMEOUT_SECONDS, trust_env=False, event_hooks=hooks
+        )
+
+    def _context(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(str(self.certificate), str(self.key))
-        return httpx.Client(
-            base_url=self.url,
-            verify=context,
-            timeout=_TIMEOUT_SECONDS,
-            trust_env=False,
-            event_hooks={"request": [self._ask_by_name]},
-        )
+        return context
 
     def _ask_by_name(self, request: httpx.Request) -> None:
         if self.name is not None:

@@ -1,4 +1,5 @@
-"""A cluster as the lab runs it: one etcd, an API server for each machine that asks, and what every cluster has.
+"""A cluster as the lab runs it: one etcd, an API server for each machine that asks or one for all of them, and what
+every cluster has.
 
 etcd starts with the first API server and ends with the last; its data stays until the lab is taken down. Where there is
 no kube-apiserver, small API servers share a directory instead, and nothing else is started.
@@ -12,7 +13,7 @@ import json
 import logging
 import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -20,14 +21,14 @@ import yaml
 
 from lab import metallb
 from lab.errors import LabError
-from lab.kubernetes import crds, namespaces
+from lab.kubernetes import changes, crds, namespaces
 from lab.kubernetes.access import Access, apply, define, send
 from lab.kubernetes.etcd import Etcd
 from lab.kubernetes.hello import Hello, NodeHello, Operated, Pair
 from lab.kubernetes.operated import certificates, is_master, local_kubeconfig, of_node, tell
 from lab.kubernetes.process import Process, free_port
 from lab.kubernetes.programs import Programs
-from lab.kubernetes.server import ApiServer, Place
+from lab.kubernetes.server import OFTEN, SELDOM, ApiServer, Place
 from lab.kubernetes.small import OBJECTS, SmallServer
 from lab.layout import write_private
 from lab.olm.running import Running
@@ -53,7 +54,7 @@ _BOOTSTRAPPERS = {
 
 
 class Member:
-    """One machine's API server."""
+    """One machine's API server, or where they are shared that of several."""
 
     def __init__(
         self,
@@ -76,6 +77,8 @@ class Member:
             write_private(key, pair.key)
             write_private(certificate, pair.certificate)
         self.server = serve(place)
+        self.machines = 0
+        """How many it serves."""
 
     @property
     def address(self) -> str:
@@ -150,35 +153,46 @@ class Cluster:
             self._begin()
             if hello.operated is not None:
                 self._installed = _keep(self._directory / _INSTALLED, hello, self._installed)
-            self._count += 1
-            own = self._directory / f"server-{self._count}"
-            pairs = shown or (hello.certificate, *hello.named)
-            services = (self._installed or hello).service_network
-            member = Member(
-                own,
-                self._address,
-                serve=lambda place: self._server(place, services),
-                hello=hello,
-                certificates=pairs,
-            )
-            self._members.append(member)
-        ready = False
+            member = self._shared() or self._new(hello, shown or (hello.certificate, *hello.named))
+            member.machines += 1
         try:
             await self._start(member)
-            ready = True
-            self._ready.append(member)
-            self._tell_operators()
             yield member
         finally:
-            self._members.remove(member)
-            if ready:
-                self._ready.remove(member)
-                self._tell_operators()
-            await asyncio.to_thread(member.server.process.stop)
-            member.remove()
-            async with self._changing:
-                if not self._members:
-                    await self._end()
+            member.machines -= 1
+            if not member.machines:
+                await self._remove(member)
+
+    def _shared(self) -> Member | None:
+        """A server that starts or runs, where machines share one."""
+        if self._programs is None or not self._programs.shared:
+            return None
+        fit = (each for each in self._members if each not in self._ready or each.server.process.runs)
+        return next(fit, None)
+
+    def _new(self, hello: Hello, pairs: Sequence[Pair]) -> Member:
+        self._count += 1
+        services = (self._installed or hello).service_network
+        member = Member(
+            self._directory / f"server-{self._count}",
+            self._address,
+            serve=lambda place: self._server(place, services),
+            hello=hello,
+            certificates=pairs,
+        )
+        self._members.append(member)
+        return member
+
+    async def _remove(self, member: Member) -> None:
+        self._members.remove(member)
+        if member in self._ready:
+            self._ready.remove(member)
+            self._tell_operators()
+        await asyncio.to_thread(member.server.process.stop)
+        member.remove()
+        async with self._changing:
+            if not self._members:
+                await self._end()
 
     def check(self) -> None:
         """Raise ServiceFailed if etcd does not run any more."""
@@ -205,7 +219,8 @@ class Cluster:
         if self._programs is None:
             return SmallServer(place, self._directory / OBJECTS, self._stand_in)
         assert self._etcd is not None, "it was begun"
-        return ApiServer(place, self._etcd, self._programs.apiserver, services)
+        collected = OFTEN if self._programs.shared else SELDOM
+        return ApiServer(place, self._etcd, self._programs.apiserver, services, collected=collected)
 
     async def _end(self) -> None:
         etcd, tending, operators = self._etcd, self._tending, self._operators
@@ -221,10 +236,13 @@ class Cluster:
             await asyncio.to_thread(etcd.process.stop)
 
     async def _start(self, member: Member) -> None:
-        """Start an API server, one at a time: OpenShift's operator goes from node to node, too (library-go,
-        pkg/operator/staticpod/controller/installer, nodeToStartRevisionWith)."""
+        """Start an API server that is not ready yet, one at a time: OpenShift's operator goes from node to node, too
+        (library-go, pkg/operator/staticpod/controller/installer, nodeToStartRevisionWith)."""
         async with self._starting:
-            member.server.process.start()
+            if member in self._ready:
+                return
+            if not member.server.process.runs:
+                member.server.process.start()
             await asyncio.to_thread(member.server.wait_ready, joining=self._furnished)
             if self._programs is not None and not self._furnished:
                 await asyncio.to_thread(
@@ -232,6 +250,8 @@ class Cluster:
                 )
                 self._furnished = True
                 self._tending = asyncio.create_task(self._tend())
+            self._ready.append(member)
+            self._tell_operators()
 
     def _tell_operators(self) -> None:
         """Where the API is, for the stand-in for OpenShift's operators; it is started with the first server."""
@@ -251,13 +271,27 @@ class Cluster:
             if not self._ready:
                 continue
             asked = self._ready[0]
-            with asked.access.client() as client:  # as long as this server is there: a client is costly to make
-                while asked in self._ready:
-                    if self._olm is not None:
-                        await self._olm.tend(asked.access)
-                    if await asyncio.to_thread(tend, client, self._metallb):
-                        self._metallb = None
-                    await asyncio.sleep(_TEND_EVERY_SECONDS)
+            # As long as this server is there: a client is costly to make.
+            with asked.access.client() as client:
+                async with asked.access.watcher() as watcher:
+                    while asked in self._ready:
+                        await self._tend_once(asked.access, client, watcher)
+                        await asyncio.sleep(_TEND_EVERY_SECONDS)
+
+    async def _tend_once(self, access: Access, client: httpx.Client, watcher: httpx.AsyncClient) -> None:
+        """One round, and until there is something to do again; OLM's parts are looked at in each second."""
+        try:
+            seen = await changes.versions(watcher, (namespaces.PATH, *((_POOLS,) if self._metallb else ())))
+        except httpx.HTTPError as error:
+            _LOG.warning("what the lab does for a cluster: %r", error)  # it may be ending
+            return
+        if self._olm is not None:
+            await self._olm.tend(access)
+        done = await asyncio.to_thread(tend, client, self._metallb)
+        if done.announces:
+            self._metallb = None
+        if done.rests and self._olm is None:
+            await changes.wait(watcher, seen)
 
 
 def _furnish(access: Access, definitions: Mapping[str, Path], installed: bool) -> None:
@@ -295,16 +329,26 @@ def _keep(path: Path, hello: Hello, before: Hello | None) -> Hello:
     return hello
 
 
-def tend(client: httpx.Client, manifest: Path | None) -> bool:
-    """One round of the loop; returns whether MetalLB runs. MetalLB starts with the first address pool."""
+@dataclass(frozen=True, kw_only=True)
+class Tended:
+    """How a round ended."""
+
+    announces: bool
+    """Whether MetalLB was started."""
+    rests: bool
+    """Whether nothing is left to be done until something changes."""
+
+
+def tend(client: httpx.Client, manifest: Path | None) -> Tended:
+    """One round of the loop. MetalLB starts with the first address pool."""
     try:
-        namespaces.finish(client)
+        rests = namespaces.finish(client)
         if manifest is None or not send(client, "GET", _POOLS, params={"limit": "1"})["items"]:
-            return False
+            return Tended(announces=False, rests=rests)
         for path, document in metallb.objects(manifest):
             apply(client, path, document)
     except (httpx.HTTPError, LabError, OSError) as error:
         # The API server may be ending, or the object was changed since it was read: try again.
         _LOG.warning("what the lab does for a cluster: %s", error)
-        return False
-    return True
+        return Tended(announces=False, rests=False)
+    return Tended(announces=True, rests=rests)

@@ -2,7 +2,7 @@
 
 The latter is what kube-controller-manager's namespace controller does: it empties a namespace that is being deleted,
 and lets it go. Without it a deleted namespace stays `Terminating` for ever. Whoever runs an API server calls
-`finish` again and again.
+`finish` when something of a namespace changes, and again and again while one is left.
 """
 
 from __future__ import annotations
@@ -17,25 +17,30 @@ from lab.kubernetes.access import Object, apply, send
 METALLB = "metallb-system"
 """Where MetalLB's objects are looked for. It comes with MetalLB, not with its definitions: the lab has both."""
 
+PATH = "/api/v1/namespaces"
 _FINALIZER = "kubernetes"
 
 
 def make(client: httpx.Client, name: str) -> None:
     """Create a namespace; repeating it changes nothing."""
     document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    apply(client, f"/api/v1/namespaces/{name}", document)
+    apply(client, f"{PATH}/{name}", document)
 
 
-def finish(client: httpx.Client) -> None:
-    """Empty all namespaces that are being deleted, and end those that are empty."""
-    for namespace in send(client, "GET", "/api/v1/namespaces")["items"]:
+def finish(client: httpx.Client) -> bool:
+    """Empty all namespaces that are being deleted, and end those that are empty; whether none is left."""
+    ended = True
+    for namespace in send(client, "GET", PATH)["items"]:
         finalizers: list[str] = namespace.get("spec", {}).get("finalizers", [])
         if "deletionTimestamp" not in namespace["metadata"] or _FINALIZER not in finalizers:
             continue
         name: str = namespace["metadata"]["name"]
         if _empty(client, name):
             namespace["spec"]["finalizers"] = [each for each in finalizers if each != _FINALIZER]
-            send(client, "PUT", f"/api/v1/namespaces/{name}/finalize", json=namespace)
+            send(client, "PUT", f"{PATH}/{name}/finalize", json=namespace)
+        else:
+            ended = False
+    return ended
 
 
 def _empty(client: httpx.Client, namespace: str) -> bool:

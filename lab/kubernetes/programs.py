@@ -29,6 +29,8 @@ class Programs:
     announced."""
     olm: Olm | None = None
     """The Operator Lifecycle Manager; None where it is not asked for."""
+    shared: bool = False
+    """Whether the machines of a cluster share one API server: many clusters take less memory."""
 
 
 def find() -> Programs | str:

@@ -18,8 +18,8 @@ from tests.end_to_end.conftest import copies
 from tests.end_to_end.project import RACK
 
 _LIMIT = 7200
-_MEMORY = 1400 << 20
-"""Bytes for each cluster: three or four API servers of 310 MiB, etcd and six machines."""
+_MEMORY = 400 << 20
+"""Bytes for each cluster: its API server, etcd and six machines."""
 
 
 def clusters(count: int, scratch: Path) -> Iterator[Line]:
@@ -37,7 +37,7 @@ def clusters(count: int, scratch: Path) -> Iterator[Line]:
     directory = scratch / "clusters"
     directory.mkdir()
     for project in copies(directory, stack=RACK):
-        project.lab("up", "--machines", "simulated", "--rack", str(SIZE * count))
+        project.lab("up", "--machines", "simulated", "--rack", str(SIZE * count), "--shared-api-servers")
         facts, stack = project.layout.state / "facts.json", project.root / "stacks" / f"Pulumi.{RACK}.yaml"
         found: dict[int, dict[str, Any]] = {}
         for size in (1, count):

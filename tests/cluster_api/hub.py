@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import yaml
 from binaries.cache import cache_directory
 from binaries.golang import find_go
 from lab.cluster_api import CLUSTERCTL
-from lab.kubernetes.access import Access, apply, define, kubeconfig, send
+from lab.kubernetes.access import Access, apply, define, send
 from lab.kubernetes.process import Process, free_port
 from metal_ipi.cluster_api import crds, rbac, webhooks
 from metal_ipi.cluster_api.admission import PATH
@@ -207,8 +209,8 @@ class Hub:
         return identities.ca.read_bytes()
 
     @contextlib.contextmanager
-    def core_controllers(self) -> Generator[None]:
-        """Cluster API's own; a listed skip where they are not built."""
+    def core_controllers(self, *, looks_every: str = "1m") -> Generator[None]:
+        """Cluster API's own; a listed skip where they are not built. They look at everything again after a time."""
         built = sorted(cache_directory().glob("cluster-api-controller/*/cluster-api-controller"))
         if not built:
             pytest.skip("Cluster API's core controllers are not built here: `make hub` builds them")
@@ -218,7 +220,7 @@ class Hub:
         options = [
             *("--kubeconfig", str(self.admin), "--webhook-cert-dir", str(folder), "--webhook-port", str(ports[0])),
             *("--health-addr", f"127.0.0.1:{ports[1]}", "--diagnostics-address", f"127.0.0.1:{ports[2]}"),
-            *("--insecure-diagnostics", "--sync-period", "1m"),
+            *("--insecure-diagnostics", "--sync-period", looks_every),
         ]
         process = Process("core", [str(built[-1]), *options], self.directory / "core.log")
         process.start()
@@ -237,25 +239,56 @@ def _listens(port: int) -> bool:
 def hub(directory: Path, *, lease: int = 15) -> Generator[Hub]:
     """A running one, with the namespaces of a facility and of the providers; `lease` is theirs, in seconds."""
     identities = Identities(directory)
-    with Servers(directory, identities) as server:
-        access = server.access(*identities.issue("admin", "system:masters"))
-        define(access, _definitions())
-        with access.client() as client:
-            for name in (NAMESPACE, "other", OWN):
-                document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                apply(client, f"/api/v1/namespaces/{name}", document)
-            inventory = f"/apis/{_INVENTORY['apiVersion']}/namespaces/{OWN}/providers/infrastructure-metal-ipi"
-            apply(client, inventory, _INVENTORY)
-            user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": _USER}
-            for document in rbac.objects(OWN, [user]):
-                apply(client, f"{_PLACES[document['kind']]}/{document['metadata']['name']}", document)
-        files: list[Path] = []
-        for name, pair in (("admin", (access.certificate, access.key)), (_USER, identities.issue(_USER, "providers"))):
-            text = kubeconfig(access.url, identities.ca.read_text(), *(path.read_text() for path in pair))
-            files.append(directory / f"{name}.kubeconfig")
-            files[-1].write_text(text)
-        made = Hub(access, directory, *files, lease=lease)
-        try:
+    with Servers(directory, identities, watch_cache=True) as server:
+        own = server.access(*identities.issue("admin", "system:masters"))
+        access = replace(own, ca=identities.ca, name=None)
+        _furnish(access, [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": _USER}])
+        certificate, key = identities.issue(_USER, "providers")
+        with _hub(access, replace(access, certificate=certificate, key=key).kubeconfig(), directory, lease) as made:
             yield made
-        finally:
-            made.client.close()
+
+
+@contextlib.contextmanager
+def within(cluster: Object, directory: Path, *, lease: int = 15) -> Generator[Hub]:
+    """The same in a cluster that there is, by the kubeconfig of its administrator; the providers come with the token of
+    their account, as their pod does."""
+    there, user = cluster["clusters"][0]["cluster"], cluster["users"][0]["user"]
+    ca, certificate, key = (directory / name for name in ("ca.crt", "admin.crt", "admin.key"))
+    ca.write_bytes(base64.b64decode(there["certificate-authority-data"]))
+    certificate.write_bytes(base64.b64decode(user["client-certificate-data"]))
+    key.write_bytes(base64.b64decode(user["client-key-data"]))
+    access = Access(url=there["server"], ca=ca, certificate=certificate, key=key)
+    _furnish(access, ())
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+    with access.client() as client:
+        place = f"/api/v1/namespaces/{OWN}/serviceaccounts/{rbac.NAME}/token"
+        token = send(client, "POST", place, json=asked)["status"]["token"]
+    providers = json.loads(access.kubeconfig())
+    providers["users"][0]["user"] = {"token": token}
+    with _hub(access, json.dumps(providers), directory, lease) as made:
+        yield made
+
+
+def _furnish(access: Access, subjects: Sequence[Object]) -> None:
+    """All kinds, the namespaces, and the rights of the providers."""
+    define(access, _definitions())
+    with access.client() as client:
+        for name in (NAMESPACE, "other", OWN):
+            document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            apply(client, f"/api/v1/namespaces/{name}", document)
+        inventory = f"/apis/{_INVENTORY['apiVersion']}/namespaces/{OWN}/providers/infrastructure-metal-ipi"
+        apply(client, inventory, _INVENTORY)
+        for document in rbac.objects(OWN, subjects):
+            apply(client, f"{_PLACES[document['kind']]}/{document['metadata']['name']}", document)
+
+
+@contextlib.contextmanager
+def _hub(access: Access, providers: str, directory: Path, lease: int) -> Generator[Hub]:
+    texts = {"admin": access.kubeconfig(), _USER: providers}
+    for name, text in texts.items():
+        (directory / f"{name}.kubeconfig").write_text(text)
+    made = Hub(access, directory, *(directory / f"{name}.kubeconfig" for name in texts), lease=lease)
+    try:
+        yield made
+    finally:
+        made.client.close()

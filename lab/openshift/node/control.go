@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path"
 	"path/filepath"
 	"sync"
 	"time"
@@ -103,7 +104,11 @@ func (c *controller) reconcileVersion(ctx context.Context, nodes []kube.Node) er
 
 // setConditions writes only when something differs, or API servers would write for ever.
 func (c *controller) setConditions(ctx context.Context, wanted []kube.Condition) error {
-	return c.objects.Update(ctx, versionName, "status", func(object kube.Object) (kube.Object, error) {
+	seen, err := follow(ctx, c.objects, versionName)
+	if err != nil {
+		return err
+	}
+	_, err = c.objects.UpdateFrom(ctx, versionName, "status", seen, func(object kube.Object) (kube.Object, error) {
 		current, err := fromObject[kube.ClusterVersion](object)
 		if err != nil {
 			return nil, err
@@ -132,15 +137,21 @@ func (c *controller) setConditions(ctx context.Context, wanted []kube.Condition)
 		})
 		return with(object, "status", status), err
 	})
+	return err
 }
 
 func bootstrapStatus(ctx context.Context, all *kube.Client) (string, error) {
-	object, err := all.Get(ctx, bootstrapName)
+	object, err := follow(ctx, all, bootstrapName)
 	if err != nil {
 		return "", err
 	}
 	status, err := fromObject[kube.ConfigMap](object)
 	return status.Data["status"], err
+}
+
+// follow is the object at a path as the client's watch has it: the loops ask for nothing while nothing changes.
+func follow(ctx context.Context, all *kube.Client, name string) (kube.Object, error) {
+	return all.FollowOne(ctx, path.Dir(name), path.Base(name))
 }
 
 // bootstrapper is what only the bootstrap machine does: it watches the control plane come up, and says when it is

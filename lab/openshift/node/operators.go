@@ -122,7 +122,7 @@ func (o operators) step(ctx context.Context) error {
 
 // reconcileVersion keeps the cluster's version true from when the bootstrap machine has made it.
 func (o operators) reconcileVersion(ctx context.Context, loops controller, nodes []kube.Node) error {
-	if version, err := o.client.Get(ctx, versionName); err != nil || version == nil {
+	if version, err := follow(ctx, o.client, versionName); err != nil || version == nil {
 		return err
 	}
 	return loops.reconcileVersion(ctx, nodes)

@@ -281,7 +281,7 @@ status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: "`+kube.T
 	if now := available(); now != "False" {
 		t.Error(now)
 	}
-	api.set(bootstrapName, kube.Object{"data": kube.Object{"status": "complete"}})
+	api.set(bootstrapName, bootstrapObject("complete"))
 	if now := available(); now != "True" {
 		t.Error(now)
 	}

@@ -56,7 +56,7 @@ class Identities:
 class Servers:
     """etcd and one kube-apiserver below a directory, from the start until nothing runs any more."""
 
-    def __init__(self, directory: Path, identities: Identities) -> None:
+    def __init__(self, directory: Path, identities: Identities, *, watch_cache: bool = False) -> None:
         found = ready_to_run()
         self.etcd = Etcd(directory / "etcd", found.etcd)
         place = Place(directory=directory / "api", address="127.0.0.1", port=free_port("127.0.0.1"))
@@ -65,7 +65,7 @@ class Servers:
         for source, target in ((identities.ca, place.clients), (certificate, place.certificate), (key, place.key)):
             shutil.copyfile(source, target)
         identities.issue("tokens")[1].rename(place.service_accounts)
-        self.api = ApiServer(place, self.etcd, found.apiserver, ["172.30.0.0/16"])
+        self.api = ApiServer(place, self.etcd, found.apiserver, ["172.30.0.0/16"], watch_cache=watch_cache)
 
     def __enter__(self) -> ApiServer:
         try:

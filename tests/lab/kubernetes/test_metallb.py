@@ -81,11 +81,11 @@ def test_speakers_are_as_released_and_on_workers(manifest: Path) -> None:
 def test_it_comes_with_the_first_pool(api: Access, manifest: Path) -> None:
     space = f"/namespaces/{METALLB}"
     with api.client() as client:
-        assert not cluster.tend(client, manifest)
+        assert cluster.tend(client, manifest) == cluster.Tended(announces=False, rests=True)
         assert send(client, "GET", f"/apis/apps/v1{space}/daemonsets")["items"] == []
         apply(client, f"/apis/metallb.io/v1beta1{space}/ipaddresspools/own", _POOL)
-        assert not cluster.tend(client, None)
-        assert cluster.tend(client, manifest) and cluster.tend(client, manifest)
+        assert not cluster.tend(client, None).announces
+        assert cluster.tend(client, manifest).announces and cluster.tend(client, manifest).announces
         found = {
             f"{item['metadata']['namespace']}/{item['metadata']['name']}"
             for kind in ("daemonsets", "deployments")

@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import ipaddress
 import json
+import os
+import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,9 +23,11 @@ from lab.kubernetes import __main__ as service
 from lab.kubernetes import crds
 from lab.kubernetes.access import Access, send
 from lab.kubernetes.etcd import Etcd
+from lab.kubernetes.server import ApiServer
 from lab.layout import Layout
 from tests.lab.kubernetes.support import Identities, ready_to_run
 from tests.lab.openshift import kinds
+from tests.lab.waiting import until
 
 pytestmark = pytest.mark.programs
 
@@ -102,11 +107,11 @@ Connect = Callable[[], Awaitable[Machine]]
 
 
 @contextlib.asynccontextmanager
-async def running(tmp_path: Path) -> AsyncGenerator[Connect]:
+async def running(tmp_path: Path, *, shared: bool = False) -> AsyncGenerator[Connect]:
     ready_to_run()
     layout = Layout.of(tmp_path / "lab")
     layout.make()
-    known = facts.ensure(layout, "simulated", kinds.of(Path("/none"))).kubernetes
+    known = facts.ensure(layout, "simulated", kinds.of(Path("/none")), shared_api_servers=shared).kubernetes
     assert known is not None
     name = crds.METALLB.name
     few = replace(known, definitions={name: known.definitions[name]})
@@ -165,6 +170,66 @@ async def test_machines_of_a_cluster_share_its_objects_and_others_do_not(tmp_pat
         again = await (await connect()).begin(ours)
         with ours.access(again).client() as client:
             send(client, "GET", f"{CONFIG_MAPS}/kept")
+
+
+async def test_namespaces_end_and_nothing_is_asked_while_nothing_changes(tmp_path: Path) -> None:
+    cluster = Cluster.new(tmp_path / "cluster")
+
+    def asked(client: httpx.Client) -> list[str]:
+        lines = client.get("/metrics").raise_for_status().text.splitlines()
+        return [each for each in lines if each.startswith("apiserver_request_total{") and 'verb="LIST"' in each]
+
+    async with running(tmp_path) as connect:
+        with cluster.access(await (await connect()).begin(cluster)).client() as client:
+            for name in ("first", "second"):  # the second time it waits for changes already
+                path = f"/api/v1/namespaces/{name}"
+                send(client, "POST", "/api/v1/namespaces", json={"metadata": {"name": name}})
+                send(client, "POST", f"{path}/configmaps", json={"metadata": {"name": "kept"}})
+                send(client, "DELETE", path)
+                await asyncio.to_thread(until, lambda path=path: client.get(path).status_code == 404, 20)
+                await asyncio.sleep(3)
+            before = asked(client)
+            await asyncio.sleep(4)
+            assert asked(client) == before and any('resource="namespaces"' in each for each in before)
+
+
+async def test_machines_of_a_cluster_may_share_an_api_server_until_the_last_one_goes(tmp_path: Path) -> None:
+    ours, theirs = Cluster.new(tmp_path / "ours"), Cluster.new(tmp_path / "theirs")
+    async with running(tmp_path, shared=True) as connect:
+        bootstrap, other, stranger = await connect(), await connect(), await connect()
+        first, second, strange = await asyncio.gather(bootstrap.begin(ours), other.begin(ours), stranger.begin(theirs))
+        assert first == second != strange
+        bootstrap.close()
+        assert await (await connect()).begin(ours) == second
+        with ours.access(second).client() as client:
+            send(client, "POST", CONFIG_MAPS, json={"metadata": {"name": "kept"}})
+        stranger.close()
+        await refuses_connections(strange)
+
+
+async def test_a_shared_api_server_that_ended_is_shared_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+    ready = ApiServer.wait_ready
+
+    def wait_ready(server: ApiServer, *, joining: bool = False) -> None:
+        ready(server, joining=joining)
+        assert server.process.pid is not None
+        started.append(server.process.pid)
+
+    monkeypatch.setattr(ApiServer, "wait_ready", wait_ready)
+    cluster = Cluster.new(tmp_path / "cluster")
+    async with running(tmp_path, shared=True) as connect:
+        # One that says nothing is not told that its server ended, and keeps it for some seconds.
+        silent = await connect()
+        first = await silent.begin(cluster)
+        silent.fall_silent()
+        os.kill(started[0], signal.SIGKILL)
+        await refuses_connections(first)
+        second = await (await connect()).begin(cluster)
+        with cluster.access(second).client() as client:
+            send(client, "GET", CONFIG_MAPS)
 
 
 async def test_services_have_addresses_of_the_clusters_own_networks(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class Lab:
         *,
         real_kubernetes: bool = True,
         disconnected: bool = False,
+        shared_api_servers: bool = False,
     ) -> list[str]:
         """Start it; returns what was said."""
         said: list[str] = []
@@ -44,6 +45,7 @@ class Lab:
             openshift=lambda: kinds.of(openshift),
             real_kubernetes=real_kubernetes,
             disconnected=disconnected,
+            shared_api_servers=shared_api_servers,
         )
         control.up(wanted, said.append)
         return said

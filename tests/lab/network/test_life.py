@@ -83,6 +83,18 @@ def test_a_power_cut_leaves_nothing_running_and_loses_nothing(lab: Lab) -> None:
     assert look_up(lab, "kept.facility.test", "A") == "198.51.100.7"
 
 
+@pytest.mark.skipif(isinstance(programs.find(), str), reason="no Kubernetes API here")
+def test_api_servers_are_shared_from_the_start_or_not_at_all(lab: Lab) -> None:
+    lab.up()
+    with pytest.raises(LabError, match="an API server for each machine of a control plane, not one for each"):
+        lab.up(shared_api_servers=True)
+    control.down(lab.layout, lambda _: None)
+    lab.up(shared_api_servers=True)
+    lab.cut_power()
+    lab.up()
+    assert lab.facts.kubernetes and lab.facts.kubernetes.shared
+
+
 def _assert_down_leaves_nothing(lab: Lab) -> None:
     done = main("down", state=lab.layout.state)
     assert (done.returncode, done.stderr) == (0, "")
