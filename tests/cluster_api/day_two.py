@@ -5,12 +5,15 @@ All by the real core controllers and clusterctl; called within the lab by `whole
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from lab.bmc import control
 from lab.layout import Layout
@@ -190,12 +193,20 @@ def _collect(hub: Hub) -> None:
     )
 
 
-def moved(fleet: Fleet, count: int, directory: Path) -> None:
+def own_hub(fleet: Fleet, directory: Path) -> contextlib.AbstractContextManager[Hub]:
+    """A hub in the cluster itself."""
+    secret = fleet.hub.get("secrets", f"{fleet.name}-kubeconfig")
+    assert secret is not None
+    return hubs.within(yaml.safe_load(base64.b64decode(secret["data"]["value"])), directory, lease=60)
+
+
+def moved(fleet: Fleet, count: int, other: contextlib.AbstractContextManager[Hub]) -> None:
     """To another hub, and back; no server notices."""
     source, boots = fleet.hub, fleet.servers()
+    checks = [each["metadata"]["name"] for each in source.list(made.HEALTH_CHECKS)]
     state = (source.get("secrets", f"{fleet.name}-install-state") or {})["data"]
     with contextlib.ExitStack() as stack:
-        target = stack.enter_context(hubs.hub(directory, lease=60))
+        target = stack.enter_context(other)
         stack.enter_context(target.core_controllers())
         stack.enter_context(target.working("elsewhere"))
         for start, end in ((source, target), (target, source)):
@@ -206,7 +217,8 @@ def moved(fleet: Fleet, count: int, directory: Path) -> None:
             fleet.until_settled(count, "all is known again")
             end.until(lambda end=end: is_complete(end, fleet.name), "it is complete")
             assert (end.get("secrets", f"{fleet.name}-install-state") or {})["data"] == state
-            assert end.get("secrets", f"{fleet.name}-settings") and end.get(made.HEALTH_CHECKS, "workers")
+            assert end.get("secrets", f"{fleet.name}-settings")
+            assert [each["metadata"]["name"] for each in end.list(made.HEALTH_CHECKS)] == checks
             assert fleet.servers() == boots
 
 
@@ -221,6 +233,7 @@ def _changed(before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mappin
 
 COURSES: Mapping[str, Sequence[str]] = {
     "day-two": ("power-cycled", "made anew", "rolled", "moved", "control plane"),
+    "pivoted": ("pivoted",),
     "limited": ("held up",),
 }
 """What is done, by the name of a run."""
@@ -235,7 +248,8 @@ def run(hub: Hub, name: str, state: Path, count: int, course: str) -> None:
         "power-cycled": lambda: power_cycled(fleet, count),
         "made anew": lambda: made_anew(fleet, count),
         "rolled": lambda: rolled(fleet, count),
-        "moved": lambda: moved(fleet, count, other),
+        "moved": lambda: moved(fleet, count, hubs.hub(other, lease=60)),
+        "pivoted": lambda: moved(fleet, count, own_hub(fleet, other)),
         "control plane": lambda: control_plane_kept(fleet, count),
     }
     for what in COURSES[course]:

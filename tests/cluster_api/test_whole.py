@@ -21,10 +21,10 @@ _SERVERS = racks.CONTROL_PLANE + _WORKERS
 pytestmark = [pytest.mark.lab, pytest.mark.nightly]
 
 
-@pytest.mark.parametrize("do", ["0", "5", "day-two", "limited"])
+@pytest.mark.parametrize("do", ["0", "5", "day-two", "limited", "pivoted"])
 def test_a_cluster_comes_and_goes(tmp_path: Path, do: str) -> None:
     """With the real core controllers, also where the providers are killed in the middle of steps; and what comes after:
-    rolling changes, machines that are not healthy, another hub; and a limit of the hub's."""
+    rolling changes, machines that are not healthy, another hub; a limit of the hub's; and the cluster itself as hub."""
     hubs.core()
     for project in copies(tmp_path, stack=RACK, variant={"platform": {"servers": racks.servers(_WORKERS, {})}}):
         project.start_lab()

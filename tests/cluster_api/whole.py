@@ -4,6 +4,7 @@ its end. Prints what was seen, as JSON.
 python -m tests.cluster_api.whole FACTS STACKFILE WHAT     WHAT: how often the providers are killed meanwhile, or
                                                            `day-two`: what comes after
                                                            `limited`: a roll, where one machine of the hub may be away
+                                                           `pivoted`: to a hub in the cluster itself, and back
 """
 
 from __future__ import annotations

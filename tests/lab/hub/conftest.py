@@ -11,6 +11,7 @@ import pytest
 from lab.hub import control, images
 from lab.hub.configs import TUNABLES
 from lab.hub.layout import HubLayout
+from lab.openshift import build
 from tests.lab.network.conftest import Lab, made
 
 _READY_SECONDS = 60.0
@@ -21,7 +22,8 @@ _READY_SECONDS = 60.0
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Generator[Lab]:
     """A lab with a hub."""
     for lab in made(tmp_path_factory.mktemp("hub") / "lab"):
-        lab.up()
+        build.ensure()
+        lab.up(openshift=build.installer())  # the image of Cluster API providers has it
         for recipe in images.ALL:
             recipe.ensure(lambda line: None)
         settings = {setting: (Path("/proc/sys") / setting).read_text() for setting in TUNABLES}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -121,3 +122,39 @@ def test_a_cluster_of_our_template_says_what_it_waits_for(lab: Lab, configuratio
         ask(lab, "POST", _PLACES[each["kind"]], each)
     told = f"there is no Secret default/{_NAME}-settings, which spec.secretsRef names"
     until(lambda: told in _clusterctl(lab, configuration, "describe", "cluster", _NAME), 60)
+
+
+def test_a_newer_version_takes_over_from_the_pod_that_runs(
+    lab: Lab, configuration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `clusterctl upgrade`: it leads, and goes on with what the older one looked after."""
+    older, newer = _providers(lab), "v0.1.99"
+    monkeypatch.setattr(clusterctl, "version", lambda: newer)
+    clusterctl.gather(tmp_path)
+    (tmp_path / "python" / "newer.py").touch()  # so it is another image
+    assert "infrastructure-metal-ipi" in _install(lab, "--providers", str(tmp_path))
+    until(lambda: older["pods"].isdisjoint(_providers(lab)["pods"]), 120)
+    now = _providers(lab)
+    assert now["version"] == newer != older["version"] and now["image"] != older["image"] and len(now["pods"]) == 1
+    until(lambda: _leader(lab).startswith(f"{next(iter(now['pods']))}-"), 120)
+    text = ask(lab, "GET", f"{_PLACES['MetalIpiCluster']}/{_NAME}")["status"]["conditions"]
+    assert any("there is no Secret" in each["message"] for each in text)
+    secret = {"metadata": {"name": f"{_NAME}-settings"}, "stringData": {"wrong": "{}"}}
+    ask(lab, "POST", "/api/v1/namespaces/default/secrets", secret)
+    until(lambda: "there is no Secret" not in _clusterctl(lab, configuration, "describe", "cluster", _NAME), 120)
+
+
+def _providers(lab: Lab) -> dict[str, Any]:
+    """What runs of them: version and image of the Deployment, and the names of its pods."""
+    (deployment,) = ask(lab, "GET", f"/apis/apps/v1/namespaces/{clusterctl.NAMESPACE}/deployments")["items"]
+    pods = ask(lab, "GET", f"/api/v1/namespaces/{clusterctl.NAMESPACE}/pods")["items"]
+    return {
+        "version": deployment["metadata"]["labels"]["app.kubernetes.io/version"],
+        "image": deployment["spec"]["template"]["spec"]["containers"][0]["image"],
+        "pods": {each["metadata"]["name"] for each in pods},
+    }
+
+
+def _leader(lab: Lab) -> str:
+    place = f"/apis/coordination.k8s.io/v1/namespaces/{clusterctl.NAMESPACE}/leases/metal-ipi-cluster-api"
+    return ask(lab, "GET", place)["spec"]["holderIdentity"] or ""
