@@ -59,8 +59,8 @@ def test_a_number_of_clusters_that_the_lab_cannot_have_is_refused(count: int, tm
 
 
 def test_clusters_for_which_there_is_no_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=24 << 30))
-    with pytest.raises(BenchError, match=r"--clusters 50: they need 68 GiB of memory.*and 24 are free"):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=12 << 30))
+    with pytest.raises(BenchError, match=r"--clusters 50: they need 19 GiB of memory.*and 12 are free"):
         next(clusters(50, tmp_path))
 
 

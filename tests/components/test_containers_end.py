@@ -31,9 +31,10 @@ def _ended(command: list[str], directory: Path, path: str = "/usr/bin:/bin") -> 
     try:
         until((directory / "begun").exists, 20)
         process.terminate()
-        return process.wait(5)
+        return process.wait(20)
     finally:
         process.kill()
+        process.wait()
 
 
 def test_metrics(tmp_path: Path) -> None:
