@@ -39,7 +39,7 @@ from metal_ipi.cluster_api.store import SecretStore
 from metal_ipi.stacks.problems import SettingsError
 from metal_ipi.stacks.settings import Settings
 
-PATH = "/validate"
+PATH, READY_PATH = "/validate", "/readyz"
 _LARGEST = 8 * 1024 * 1024
 """Bytes of a request: it has two versions of an object, each of 1.5 MB at most, which is what etcd takes."""
 _LOOK_SECONDS = 10.0
@@ -124,6 +124,7 @@ async def serve(admission: Admission, certificates: Path, port: int, address: st
     seen = _load(context, certificates)
     application = web.Application(client_max_size=_LARGEST)
     application.router.add_post(PATH, lambda request: _answer(admission, request))
+    application.router.add_get(READY_PATH, _ready)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, address, port, ssl_context=context).start()
@@ -148,6 +149,11 @@ def _load(context: ssl.SSLContext, certificates: Path) -> tuple[int, ...]:
     seen = _changed(certificates)
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
     return seen
+
+
+async def _ready(_: web.Request) -> web.Response:
+    """For the probe of a pod: a Service sends requests only to pods that answer them."""
+    return web.Response(text="ok")
 
 
 async def _answer(admission: Admission, request: web.Request) -> web.Response:

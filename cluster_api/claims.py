@@ -6,11 +6,14 @@ The API creates only one object of a name, so if two machines claim a server at 
 from __future__ import annotations
 
 import hashlib
+import time
 
 from metal_ipi.cluster_api.api import LEASE, Api, Object
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 
 _HOLDER = "metal-ipi.cluster.x-k8s.io/machine"
+SURE = 20.0
+"""Seconds for which a claim that was seen counts: only the process that leads changes claims, and people."""
 
 
 class Claims:
@@ -18,6 +21,19 @@ class Claims:
 
     def __init__(self, api: Api, namespace: str) -> None:
         self._api, self._namespace = api, namespace
+        self._seen: dict[tuple[str, str], float] = {}
+        """Until when a claim counts, by its Lease and its machine, on the monotonic clock."""
+
+    async def has(self, server: str, machine: str) -> bool:
+        """Whether a machine, `namespace/name`, has claimed a server, for looks: a claim that was seen just now is not
+        asked for again."""
+        claim, now = (_name(server), machine), time.monotonic()
+        if self._seen.get(claim, now) <= now:
+            self._seen = {each: until for each, until in self._seen.items() if until > now}
+            if await self.holder(server) != machine:
+                return False
+            self._seen[claim] = now + SURE
+        return True
 
     async def claim(self, server: str, machine: str) -> str:
         """Claim a server for a machine, `namespace/name`. Returns the owner: the machine's own name if the claim
@@ -49,6 +65,7 @@ class Claims:
 
     async def give_back(self, machine: str) -> None:
         """Release the claims of a machine, also on a server that is no longer listed. Claims of other machines stay."""
+        self._seen = {each: until for each, until in self._seen.items() if each[1] != machine}
         for found in await self._api.list(LEASE, self._namespace):
             if _holder(found) == machine:
                 await self._api.delete(LEASE, self._namespace, found["metadata"]["name"])

@@ -70,12 +70,14 @@ class SecretStore:
         if await self._api.create(SECRET, self._namespace, body) is None:
             raise ApiError(f"Secret {self._namespace}/{self.name} was created by another process just now", 409)
 
-    async def own(self) -> None:
-        """Make the MetalIpiCluster the owner of a Secret that came from elsewhere. Raises ApiError."""
+    async def own(self) -> bool:
+        """Make the MetalIpiCluster the owner of a Secret that came from elsewhere. Returns whether there is a Secret.
+        Raises ApiError."""
         found = await self._api.get(SECRET, self._namespace, self.name)
         if found is not None and not found["metadata"].get("ownerReferences"):
             body = {"metadata": {"ownerReferences": [owned_by(self._owner)]}}
             await self._api.patch(SECRET, self._namespace, self.name, body)
+        return found is not None
 
     async def is_owned(self) -> bool:
         """Whether there is one, and the MetalIpiCluster is its owner. Raises ApiError."""

@@ -38,6 +38,8 @@ NAME = "metal-ipi"
 NAMESPACE = "metal-ipi-system"
 _PROGRAM = "metal-ipi-controller-manager"
 METRICS_PORT = 8080
+WEBHOOK_PORT, WEBHOOK_READY = 9443, "/readyz"
+"""Where the webhook answers the probe of its pod (metal_ipi.cluster_api.webhooks, admission)."""
 MAX_AWAY = "METAL_IPI_MAX_AWAY"
 """clusterctl's variable of how many machines of all clusters may be away at once."""
 _CERTIFICATES = "/etc/metal-ipi/webhook"
@@ -217,7 +219,10 @@ def _deployment(image: str, needed: Sequence[Object]) -> Object:
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        "readinessProbe": {"httpGet": {"path": "/metrics", "port": "metrics"}, "periodSeconds": 2},
+        "readinessProbe": {
+            "httpGet": {"path": WEBHOOK_READY, "port": WEBHOOK_PORT, "scheme": "HTTPS"},
+            "periodSeconds": 2,
+        },
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of the pod's own

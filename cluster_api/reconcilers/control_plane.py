@@ -13,7 +13,16 @@ from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leav
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import own_remediation
-from metal_ipi.cluster_api.reconcilers.base import SOON, Reconciler, Said, doing, reason_of, refuse_while_it_stays
+from metal_ipi.cluster_api.reconcilers.base import (
+    FACILITY,
+    SOON,
+    UNCHECKED,
+    Reconciler,
+    Said,
+    doing,
+    reason_of,
+    refuse_while_it_stays,
+)
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE, OPENSHIFT_CONFIG, OPENSHIFT_CONTROL_PLANE
 from metal_ipi.cluster_api.store import CLUSTER_LABEL, NAME_LABEL, owned_by, secret_value, take_along
@@ -75,8 +84,6 @@ class ControlPlaneReconciler(Reconciler):
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         said = Said(main=self.main)
-        if not work.checked:
-            return said.ready(False, "WaitingForFacility", "the preflight has not passed yet: see the MetalIpiCluster")
         refuse(item, work.settings.openshift_version)
         state = await work.engine.state()
         formed = state.named(FORMED) is not None
@@ -124,13 +131,16 @@ class ControlPlaneReconciler(Reconciler):
             await self._write_outputs(item, work, plan.outputs)
         waiting = [step.name for step in plan.waiting(work.of_control_plane)]
         message = doing(work, work.of_control_plane)
-        if not message and waiting:
+        reason = reason_of(work, work.of_control_plane, "Waiting" if work.checked else FACILITY)
+        if reason == FACILITY:
+            message = UNCHECKED
+        elif not message and waiting:
             message = f"not begun: {', '.join(waiting)}; waits for machines" if machines else "no machine yet"
         if formed:
             said.ready(True, "Formed", message)
             said.again = SOON if waiting else said.again
             return said
-        return said.ready(False, reason_of(work, work.of_control_plane, "Waiting"), message)
+        return said.ready(False, reason, message)
 
     async def _machines(self, item: Object, work: Work) -> list[Object]:
         labels = f"{CLUSTER_LABEL}={work.name},{NAME_LABEL}={item['metadata']['name']}"

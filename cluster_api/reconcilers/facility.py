@@ -1,13 +1,22 @@
-"""MetalIpiCluster: the cluster's keys, and the checks before any server is claimed."""
+"""MetalIpiCluster: the cluster's keys, and the checks before anything is done to a server."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from metal_ipi.cluster_api import conditions, domains
 from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import ANSWERS, NotUsable, Work, refuse_domains
-from metal_ipi.cluster_api.reconcilers.base import Reconciler, Said, doing, reason_of, refuse_while_it_stays
+from metal_ipi.cluster_api.reconcilers.base import (
+    RARELY,
+    Hub,
+    Reconciler,
+    Said,
+    doing,
+    reason_of,
+    refuse_while_it_stays,
+)
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
 from metal_ipi.cluster_api.store import SecretStore, take_along
 
@@ -24,13 +33,16 @@ class FacilityReconciler(Reconciler):
     resource = METAL_IPI_CLUSTER.resource
     referred = "infrastructureRef"
 
+    def __init__(self, hub: Hub) -> None:
+        super().__init__(hub)
+        self._theirs: dict[tuple[str, str], float] = {}
+        """Until when both Secrets of a MetalIpiCluster are known to be its own, by its uid and the name of that of the
+        settings, on the monotonic clock."""
+
     async def _reconcile(self, item: Object, work: Work) -> Said:
         assert work.servers, "a platform without servers is refused"
         refuse_domains(item, work.servers)
-        # Own both Secrets: that of the settings, which has no owner yet, and an install state that was made elsewhere.
-        await work.store.own()
-        if name := str((item["spec"].get("secretsRef") or {}).get("name") or ""):
-            await take_along(self._hub.api, work.namespace, name)
+        await self._own(item, work)
         plan = await work.plan(self._hub.reads)
         work.engine.advance(plan, lambda step: work.of_cluster(step.name))
         waiting = [step.name for step in plan.waiting(work.of_cluster)]
@@ -53,6 +65,18 @@ class FacilityReconciler(Reconciler):
         if not answers and not work.provisioned:
             return said.ready(False, "WaitingForApi", f"https://{default['host']}:{API_PORT} has not answered yet")
         return said.ready(True, "Provisioned")
+
+    async def _own(self, item: Object, work: Work) -> None:
+        """Own both Secrets: that of the settings, which has no owner yet, and an install state that was made
+        elsewhere; looked after again after RARELY seconds."""
+        name, now = str((item["spec"].get("secretsRef") or {}).get("name") or ""), time.monotonic()
+        if self._theirs.get((uid := item["metadata"]["uid"], name), now) > now:
+            return
+        self._theirs = {each: until for each, until in self._theirs.items() if until > now}
+        if name:
+            await take_along(self._hub.api, work.namespace, name)
+        if await work.store.own():
+            self._theirs[uid, name] = now + RARELY
 
     def _mine(self, item: Object, work: Work) -> Callable[[str], bool]:
         return lambda name: True

@@ -13,7 +13,16 @@ from metal_ipi.cluster_api.clusters import CLUSTER_LABEL, NotUsable, Work, is_of
 from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
-from metal_ipi.cluster_api.reconcilers.base import JOINING, LATER, Reconciler, Said, doing, reason_of
+from metal_ipi.cluster_api.reconcilers.base import (
+    FACILITY,
+    JOINING,
+    LATER,
+    UNCHECKED,
+    Reconciler,
+    Said,
+    doing,
+    reason_of,
+)
 from metal_ipi.cluster_api.reconcilers.config import CONTROL_PLANE_LABEL
 from metal_ipi.cluster_api.resources import METAL_IPI_MACHINE
 from metal_ipi.components.machines.node import Node
@@ -80,19 +89,16 @@ class MachineReconciler(Reconciler):
 
     async def _reconcile(self, item: Object, work: Work) -> Said:
         machine = await self._machine(item, work)
-        if not work.checked:
-            return Said().ready(
-                False, "WaitingForFacility", "the preflight has not passed yet: see the MetalIpiCluster"
-            )
         await self._before_drain(item, machine, work)
         choice = await self._claim(item, machine, work)
         if not choice.server:
             return Said().ready(False, choice.reason, choice.message)
         if item["spec"].get("server") != choice.server:  # written before anything is done to it
-            await self._hub.api.patch(
-                self.resource, work.namespace, item["metadata"]["name"], {"spec": {"server": choice.server}}
-            )
-            return Said(again=0.1).ready(False, "Claimed", f"takes {choice.server}")
+            change = {"spec": {"server": choice.server}}
+            await self._hub.api.patch(self.resource, work.namespace, item["metadata"]["name"], change)
+            item = {**item, "spec": {**item["spec"], **change["spec"]}}
+        if not work.checked:
+            return Said().ready(False, FACILITY, UNCHECKED)
         node = work.node(choice.server)
         plan = await work.plan(self._hub.reads)
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))
@@ -123,7 +129,7 @@ class MachineReconciler(Reconciler):
         within = domains.of(work.facility).get(domain, ()) if domain else work.servers
         servers = {name: server for name, server in work.servers.items() if name in within}
         whose, wanted = f"{work.namespace}/{item['metadata']['name']}", item["spec"].get("server")
-        has = wanted in servers and await self._hub.claims.holder(servers[wanted].mac) == whose
+        has = wanted in servers and await self._hub.claims.has(servers[wanted].mac, whose)
         taken = {} if has else await self._taken(item, work)
         while True:
             choice = choose(

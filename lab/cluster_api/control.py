@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -75,6 +76,7 @@ def inside(layout: Layout, report: Report, given: Path | None) -> None:
                 _renew(layout, hub, client, each)
         if fresh := [each for each in more if providers.label(each) not in there]:
             _init(layout, client, [f"--{providers.OPTIONS[each['type']]}={each['name']}" for each in fresh])
+        _await_providers(client)
     names = "".join(f", {providers.label(each)}" for each in more)
     report(f"Cluster API {cluster_api.version()}{names} {'is' if there else 'was'} installed in the hub")
     report(f"clusterctl's configuration: {folder(layout) / 'clusterctl.yaml'}")
@@ -103,7 +105,43 @@ def _init(layout: Layout, client: httpx.Client, chosen: Sequence[str]) -> None:
         if time.monotonic() > end:
             raise ServiceFailed(f"{_TRIED} of a clusterctl init before is still there after {_READY_SECONDS} s")
         time.sleep(0.2)
-    _clusterctl(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
+    try:
+        _clusterctl(layout, "init", *chosen, "--wait-providers", "--wait-provider-timeout", str(_READY_SECONDS))
+    except ServiceFailed as error:
+        raise ServiceFailed("\n".join([str(error), *not_available(client)])) from None
+
+
+def _await_providers(client: httpx.Client) -> None:
+    """Wait until all providers work, also those that another run installed. Raises ServiceFailed."""
+    end = time.monotonic() + _READY_SECONDS
+    while missing := not_available(client):
+        if time.monotonic() > end:
+            raise ServiceFailed("\n".join([f"after {_READY_SECONDS} s providers of the hub do not work:", *missing]))
+        time.sleep(0.2)
+
+
+def not_available(client: httpx.Client) -> list[str]:
+    """The Deployments that clusterctl installed and that do not work, and what each of their pods waits for."""
+    found: list[str] = []
+    chosen = {"labelSelector": "clusterctl.cluster.x-k8s.io"}
+    for each in client.get("/apis/apps/v1/deployments", params=chosen).raise_for_status().json()["items"]:
+        metadata, status = each["metadata"], each.get("status") or {}
+        conditions = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+        seen = status.get("observedGeneration", 0) >= metadata["generation"]
+        if seen and conditions.get("Available") == "True":
+            continue
+        place, labels = metadata["namespace"], each["spec"]["selector"]["matchLabels"]
+        selector = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+        pods = client.get(f"/api/v1/namespaces/{place}/pods", params=selector).raise_for_status().json()["items"]
+        found.append(f"Deployment {place}/{metadata['name']}: {'; '.join(map(_pod, pods)) or 'it has no pod'}")
+    return found
+
+
+def _pod(pod: Mapping[str, Any]) -> str:
+    status: Mapping[str, Any] = pod.get("status") or {}
+    waiting = [each["state"]["waiting"] for each in status.get("containerStatuses") or () if "waiting" in each["state"]]
+    why = [f"{each.get('reason')} {each.get('message', '')}".strip() for each in waiting]
+    return f"pod {pod['metadata']['name']} is {status.get('phase')}" + "".join(f", {each}" for each in why)
 
 
 def _upgrade(layout: Layout, there: Mapping[str, str], given: Sequence[providers.Object]) -> None:

@@ -48,7 +48,7 @@ class ClusterApiAvailable:
     """See `Check`."""
 
     def __init__(self, context: Context, spec: Spec) -> None:
-        self._context, self._api = context, Api(spec)
+        self._context, self._api = context, Api(spec, keeps=True)
         self._logs = Path(str(spec["logDirectory"])) / context.name if spec.get("logDirectory") else None
         self._told: set[str] = set()
         """Objects that were reported already."""

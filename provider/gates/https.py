@@ -34,14 +34,15 @@ class Api:
     """A cluster's API. The client is made once, because reading certificates for each look takes longer than the
     look."""
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Mapping[str, Any], *, keeps: bool = False) -> None:
+        """`keeps`: connections are used again, for an API whose addresses stay."""
         import httpx
 
         self.url = str(spec["url"]).rstrip("/")
         self.tls = _tls(str(spec["caPem"]), spec.get("clientCertPem"), spec.get("clientKeyPem"))
-        # Connect directly: a proxy of the environment is for hosts outside. Connections are not kept, so that each look
-        # resolves the name again: its addresses change during an installation.
-        limits = httpx.Limits(max_keepalive_connections=0)
+        # Connect directly: a proxy of the environment is for hosts outside. Connections to a cluster that is installed
+        # are not kept, so that each look resolves the name again: its addresses change meanwhile.
+        limits = httpx.Limits(max_keepalive_connections=None if keeps else 0)
         self._client = httpx.AsyncClient(verify=self.tls, timeout=_TIMEOUT, trust_env=False, limits=limits)
 
     async def get(self, path: str = "") -> Answer:

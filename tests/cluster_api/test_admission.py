@@ -10,9 +10,11 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from lab.errors import LabError
+from metal_ipi.cluster_api import admission
 from metal_ipi.cluster_api.api import Api
 from metal_ipi.cluster_api.engine.state import Entry
 from metal_ipi.cluster_api.store import SecretStore
@@ -37,6 +39,14 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
 def certificates(hub: Hub) -> Generator[Path]:
     with hub.admitting() as folder:
         yield folder
+
+
+def test_the_probe_of_its_pod_is_answered(hub: Hub, certificates: Path) -> None:
+    place = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    (configuration,) = hub.client.get(place).json()["items"]
+    url = configuration["webhooks"][0]["clientConfig"]["url"].replace(admission.PATH, admission.READY_PATH)
+    trust = ssl.create_default_context(cafile=str(hub.directory / "ca.pem"))
+    assert httpx.get(url, verify=trust, trust_env=False).text == "ok"
 
 
 @pytest.mark.usefixtures("certificates")

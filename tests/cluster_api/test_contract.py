@@ -26,7 +26,7 @@ from metal_ipi.cluster_api.api import LEASE, MACHINE, Api, ApiError
 from metal_ipi.cluster_api.api import SECRET as SECRETS
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import ASSETS, FORMED
-from metal_ipi.cluster_api.engine.state import Entry
+from metal_ipi.cluster_api.engine.state import Entry, name_of
 from metal_ipi.cluster_api.operator import FINALIZER
 from metal_ipi.cluster_api.reconcilers.machine import HOOK
 from metal_ipi.cluster_api.store import SecretStore
@@ -84,6 +84,15 @@ def control_plane_machine(hub: Hub, cluster: str, name: str, spec: dict[str, Any
     ):
         body = {"apiVersion": f"{group}.cluster.x-k8s.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": own}
         hub.make(place, body, namespace)
+
+
+def control_plane_owns(hub: Hub, name: str) -> None:
+    """Let the Machine own its server, as the core does."""
+    machine = hub.get(made.MACHINES, name)
+    assert machine is not None
+    reference = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name}
+    owners = [{**reference, "uid": machine["metadata"]["uid"], "controller": True}]
+    hub.patch(made.SERVERS, name, {"metadata": {"ownerReferences": owners}})
 
 
 def _said(hub: Hub, kind: str, name: str, reason: str, *, about: str = "Ready", namespace: str = "facility") -> str:
@@ -250,6 +259,26 @@ def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
     assert asyncio.run(claims.claim(server["mac"], "facility/moved")) == "facility/moved"
     control_plane_machine(hub, "goes", "goes-0", {"server": "control-plane-2"})
     hub.until(lambda: asyncio.run(claims.holder(server["mac"])) == "facility/goes-0", "it is taken over")
+
+
+def test_machines_have_their_servers_before_the_preflight_passes_but_nothing_is_done_to_them(hub: Hub) -> None:
+    """Nobody is where the BMCs are: the preflight does not pass."""
+    tree, secrets = made.settings("early")
+    made.create(hub, tree, secrets, workers=0)
+    labels = {"cluster.x-k8s.io/cluster-name": "early"}
+    hub.patch(made.CONTROL_PLANES, "early", {"metadata": {"labels": labels}})  # as the core labels it
+    machines = {f"early-{number}" for number in range(3)}
+    hub.until(lambda: {each["metadata"]["name"] for each in hub.list(made.MACHINES)} >= machines, "they are made")
+    facility = hub.get(made.FACILITIES, "early")
+    assert facility is not None
+    for name in machines:
+        control_plane_owns(hub, name)
+        assert "preflight has not passed" in _said(hub, made.SERVERS, name, "WaitingForFacility")
+        server = hub.get(made.SERVERS, name)
+        assert server is not None and server["spec"]["server"].startswith("control-plane-")
+    assert hub.condition(made.FACILITIES, "early", "PreflightPassed")[0] != "True"
+    state = asyncio.run(SecretStore(Api(str(hub.admin)), facility, "early").load())
+    assert {name_of(urn) for urn in state.entries} <= {"keys", "preflight", ASSETS}
 
 
 def test_no_secret_of_another_namespace_is_read(hub: Hub) -> None:

@@ -34,15 +34,23 @@ class _Engine(Steps):
 
 
 class _Store:
-    async def own(self) -> None:
-        return
+    def __init__(self) -> None:
+        self.there, self.looks = True, 0
+
+    async def own(self) -> bool:
+        self.looks += 1
+        return self.there
+
+
+def _work(facility: Object, *done: str, left: tuple[str, ...] = (), store: _Store | None = None) -> Work:
+    engine = _Engine(*done)
+    engine.left = left
+    return replace(work_of(engine), facility=facility, store=cast(Any, store or _Store()))
 
 
 def _said(facility: Object, *done: str, left: tuple[str, ...] = ()) -> tuple[dict[str, Any], dict[str, Any], Work]:
     """The conditions and the rest of its status; and what the others of the cluster see then."""
-    engine = _Engine(*done)
-    engine.left = left
-    work = replace(work_of(engine), facility=facility, store=cast(Any, _Store()))
+    work = _work(facility, *done, left=left)
     said = asyncio.run(FacilityReconciler(hub_of(Objects()))._reconcile(facility, work))  # pyright: ignore[reportPrivateUsage]
     status = {**said.status, "conditions": said.conditions}
     found = {each["type"]: (each["status"], each["reason"]) for each in said.conditions}
@@ -51,7 +59,7 @@ def _said(facility: Object, *done: str, left: tuple[str, ...] = ()) -> tuple[dic
 
 @pytest.fixture
 def facility() -> Object:
-    return {"metadata": {"name": "rack", "namespace": "facility"}, "spec": {}}
+    return {"metadata": {"name": "rack", "namespace": "facility", "uid": "1"}, "spec": {}}
 
 
 def test_it_is_provisioned_when_the_api_answers(facility: Object) -> None:
@@ -81,3 +89,22 @@ def test_the_others_may_go_on_while_the_preflight_is_repeated(facility: Object) 
     found, status, work = _said({**facility, "status": passed}, KEYS, left=("preflight", ANSWERS))
     assert found == {"PreflightPassed": ("True", "Passed"), "Ready": ("False", "Waiting")}
     assert "initialization" not in status and work.checked
+
+
+def test_whose_its_secrets_are_is_not_asked_at_each_look(facility: Object) -> None:
+    """The install state is large; an object of the same name that is made anew is another one."""
+    store = _Store()
+    work, reconciler = _work(facility, KEYS, store=store), FacilityReconciler(hub_of(Objects()))
+
+    async def looks(*facilities: Object) -> int:
+        before = store.looks
+        for each in facilities:
+            await reconciler._reconcile(each, work)  # pyright: ignore[reportPrivateUsage]
+        return store.looks - before
+
+    store.there = False
+    assert asyncio.run(looks(facility, facility)) == 2, "there is no install state yet"
+    store.there = True
+    assert asyncio.run(looks(facility, facility, facility)) == 1
+    anew = {**facility, "metadata": {**facility["metadata"], "uid": "2"}}
+    assert asyncio.run(looks(anew, anew)) == 1

@@ -33,6 +33,9 @@ class FakeCluster:
     execute: Callable[[str], tuple[int, str, str] | None] = lambda path: None
     """Runs a command in a pod, given the path with its query: code, output and errors; None where that is refused."""
     url: str = ""
+    keeps: bool = False
+    """Whether a connection is for more than one request."""
+    connections: int = 0
     serving: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     """Connections that are open."""
 
@@ -48,6 +51,7 @@ class FakeCluster:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
+        self.connections += 1
         task = asyncio.ensure_future(self._serve(reader, writer))
         self.serving.add(task)
         task.add_done_callback(self.serving.discard)
@@ -57,20 +61,26 @@ class FakeCluster:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request."""
+        """Its requests."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):  # clients that do not trust us, or are killed
-            head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-            method, path, _ = head.split()
-            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-            content = await reader.readexactly(int(headers.get("content-length") or 0))
-            if headers.get("upgrade") == "websocket" and (done := self.execute(path)) is not None:
-                writer.write(_told(headers, *done))
-                await reader.readexactly(8)  # the other side's end
-            else:
-                status, document = self._answer(method, path, json.loads(content or b"{}"), headers)
-                body = json.dumps(document).encode()
-                writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-            await writer.drain()
+            while await self._serve_one(reader, writer):
+                pass
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request; returns whether another one may follow."""
+        head, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        method, path, _ = head.split()
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        content = await reader.readexactly(int(headers.get("content-length") or 0))
+        if headers.get("upgrade") == "websocket" and (done := self.execute(path)) is not None:
+            writer.write(_told(headers, *done))
+            await reader.readexactly(8)  # the other side's end
+        else:
+            status, document = self._answer(method, path, json.loads(content or b"{}"), headers)
+            body = json.dumps(document).encode()
+            writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+        return self.keeps
 
     def _answer(self, method: str, path: str, body: Json, headers: Mapping[str, str]) -> tuple[int, Json]:
         if headers.get("upgrade") == "websocket":

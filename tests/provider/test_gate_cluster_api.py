@@ -159,6 +159,23 @@ async def test_a_cluster_that_stands_passes_when_it_has_all_workers(cluster: Fak
     assert (await check.look(2.0)).passed
 
 
+async def test_connections_to_a_hub_are_used_again(cluster: FakeCluster) -> None:
+    cluster.keeps = True
+    check = _check(cluster)
+    _hub(cluster, 1)
+    for elapsed in range(3):
+        assert not (await check.look(float(elapsed))).passed
+    assert cluster.looks == 18 and cluster.connections == 6, "one for each of the questions that are asked at once"
+
+
+async def test_a_hub_that_closes_its_connections_is_asked_again(cluster: FakeCluster) -> None:
+    check = _check(cluster)
+    _hub(cluster, 3)
+    for elapsed in range(3):
+        assert (await check.look(float(elapsed))).passed
+    assert cluster.connections == 18
+
+
 async def test_a_hub_that_has_no_such_cluster(cluster: FakeCluster) -> None:
     cluster.answers[_CLUSTER] = 404, {}
     with pytest.raises(GateFailed, match="it has no Cluster rack7"):

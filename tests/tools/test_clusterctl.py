@@ -13,6 +13,7 @@ import yaml
 
 from lab.cluster_api import CLUSTERCTL
 from lab.hub import objects
+from metal_ipi.cluster_api import admission, webhooks
 from metal_ipi.stacks.cluster_api.settings import cluster_template
 from tools import clusterctl, stackfile
 from tools.errors import StackError
@@ -91,3 +92,13 @@ def test_the_lab_can_apply_all_of_our_components_again(tmp_path: Path) -> None:
     documents = [each for file in tmp_path.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
     found = {each["kind"]: objects.path(each) for each in documents if each["kind"] != "CustomResourceDefinition"}
     assert {"Certificate", "Deployment", "ValidatingWebhookConfiguration"} <= found.keys()
+
+
+def test_a_pod_is_ready_when_its_webhook_answers(tmp_path: Path) -> None:
+    """The API refuses every change of our objects while nobody answers."""
+    clusterctl.write(tmp_path, "registry.test/metal-ipi:1")
+    documents = [each for file in tmp_path.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
+    (deployment,) = (each for each in documents if each["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    probe = container["readinessProbe"]["httpGet"]
+    assert (probe["scheme"], probe["port"], probe["path"]) == ("HTTPS", webhooks.PORT, admission.READY_PATH)
