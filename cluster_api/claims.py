@@ -29,10 +29,10 @@ class Claims:
         asked for again."""
         claim, now = (_name(server), machine), time.monotonic()
         if self._seen.get(claim, now) <= now:
-            self._seen = {each: until for each, until in self._seen.items() if until > now}
+            seen = self._seen  # another one where a claim is given back meanwhile: what was seen before counts no more
             if await self.holder(server) != machine:
                 return False
-            self._seen[claim] = now + SURE
+            seen[claim] = now + SURE
         return True
 
     async def claim(self, server: str, machine: str) -> str:

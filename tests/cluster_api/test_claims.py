@@ -43,3 +43,21 @@ def test_a_claim_that_was_seen_just_now_is_not_asked_for_again(monkeypatch: pyte
         assert await has(_MACHINE) == (False, 1)
 
     asyncio.run(whole())
+
+
+def test_a_claim_that_is_given_back_while_it_is_asked_for_does_not_count() -> None:
+    """Another machine may have the same name a moment later."""
+
+    class Slow(_Counted):
+        async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:
+            found = await super().get(kind, namespace, name)
+            await asyncio.sleep(0.01)
+            return found
+
+    async def whole() -> None:
+        found = Claims(cast(Any, Slow()), "ours")
+        await found.claim(_MAC, _MACHINE)
+        asked, _ = await asyncio.gather(found.has(_MAC, _MACHINE), found.give_back(_MACHINE))
+        assert asked and not await found.has(_MAC, _MACHINE)
+
+    asyncio.run(whole())
