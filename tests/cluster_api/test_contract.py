@@ -264,6 +264,9 @@ def test_what_a_move_takes_along_and_what_it_leaves(hub: Hub) -> None:
 def test_machines_have_their_servers_before_the_preflight_passes_but_nothing_is_done_to_them(hub: Hub) -> None:
     """Nobody is where the BMCs are: the preflight does not pass."""
     tree, secrets = made.settings("early")
+    # Other tests' clusters have claimed the servers of the rack: these are others.
+    for number, server in enumerate(tree["platform"]["servers"]):
+        server["mac"] = f"52:54:00:ea:00:{number:02x}"
     made.create(hub, tree, secrets, workers=0)
     labels = {"cluster.x-k8s.io/cluster-name": "early"}
     hub.patch(made.CONTROL_PLANES, "early", {"metadata": {"labels": labels}})  # as the core labels it
