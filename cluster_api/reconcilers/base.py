@@ -31,10 +31,8 @@ _OFTEN = 3
 JOINING, SOON, LATER, RARELY = 2.0, 5.0, 20.0, 600.0
 """Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
 progress, otherwise, and where nothing but objects of the hub can change."""
-FACILITY = "WaitingForFacility"
-"""The reason while the preflight has not passed yet."""
-UNCHECKED = "the preflight has not passed yet: see the MetalIpiCluster"
-"""The message with that reason."""
+UNCHECKED = "WaitingForFacility", "the preflight has not passed yet: see the MetalIpiCluster"
+"""Reason and message of an object that waits for the preflight."""
 _MESSAGES = 15.0
 """Seconds between two changes of an object in which only messages differ. Cluster API repeats a worker's message in the
 conditions of its Machine, MachineSet, MachineDeployment and Cluster (*_status.go of its controllers), and the hub

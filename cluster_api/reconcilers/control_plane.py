@@ -14,7 +14,6 @@ from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import own_remediation
 from metal_ipi.cluster_api.reconcilers.base import (
-    FACILITY,
     SOON,
     UNCHECKED,
     Reconciler,
@@ -32,6 +31,8 @@ from metal_ipi.components.install.assets import parse
 REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
 AS_DECLARED = "AsDeclared"
 """The condition that all steps of the cluster are done: machines, checks of nodes, gates."""
+_WAITING = "Waiting"
+"""The reason while no step of the control plane runs or has failed."""
 _FROM = "cluster.x-k8s.io/cloned-from-name", "cluster.x-k8s.io/cloned-from-groupkind"
 
 
@@ -130,10 +131,9 @@ class ControlPlaneReconciler(Reconciler):
         if not left:
             await self._write_outputs(item, work, plan.outputs)
         waiting = [step.name for step in plan.waiting(work.of_control_plane)]
-        message = doing(work, work.of_control_plane)
-        reason = reason_of(work, work.of_control_plane, "Waiting" if work.checked else FACILITY)
-        if reason == FACILITY:
-            message = UNCHECKED
+        reason, message = reason_of(work, work.of_control_plane, _WAITING), doing(work, work.of_control_plane)
+        if reason == _WAITING and not work.checked:
+            reason, message = UNCHECKED
         elif not message and waiting:
             message = f"not begun: {', '.join(waiting)}; waits for machines" if machines else "no machine yet"
         if formed:

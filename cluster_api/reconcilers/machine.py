@@ -14,7 +14,6 @@ from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import (
-    FACILITY,
     JOINING,
     LATER,
     UNCHECKED,
@@ -98,7 +97,7 @@ class MachineReconciler(Reconciler):
             await self._hub.api.patch(self.resource, work.namespace, item["metadata"]["name"], change)
             item = {**item, "spec": {**item["spec"], **change["spec"]}}
         if not work.checked:
-            return Said().ready(False, FACILITY, UNCHECKED)
+            return Said().ready(False, *UNCHECKED)
         node = work.node(choice.server)
         plan = await work.plan(self._hub.reads)
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))

@@ -11,7 +11,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -71,13 +71,8 @@ def control_plane_machine(hub: Hub, cluster: str, name: str, spec: dict[str, Any
             "infrastructureRef": made.reference("infrastructure", "MetalIpiMachine", name),
         },
     }
-    owner = hub.make(made.MACHINES, body, namespace)
-    reference = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name}
-    metadata = {
-        "name": name,
-        "labels": labels,
-        "ownerReferences": [{**reference, "uid": owner["metadata"]["uid"], "controller": True}],
-    }
+    owners = owned_by_machine(hub.make(made.MACHINES, body, namespace))
+    metadata = {"name": name, "labels": labels, "ownerReferences": owners}
     for kind, group, place, own in (
         ("OpenShiftConfig", "bootstrap", made.CONFIGS, {}),
         ("MetalIpiMachine", "infrastructure", made.SERVERS, spec),
@@ -86,13 +81,10 @@ def control_plane_machine(hub: Hub, cluster: str, name: str, spec: dict[str, Any
         hub.make(place, body, namespace)
 
 
-def control_plane_owns(hub: Hub, name: str) -> None:
-    """Let the Machine own its server, as the core does."""
-    machine = hub.get(made.MACHINES, name)
-    assert machine is not None
-    reference = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name}
-    owners = [{**reference, "uid": machine["metadata"]["uid"], "controller": True}]
-    hub.patch(made.SERVERS, name, {"metadata": {"ownerReferences": owners}})
+def owned_by_machine(machine: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The owners of what a Machine has, as the core writes them."""
+    reference = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": machine["metadata"]["name"]}
+    return [{**reference, "uid": machine["metadata"]["uid"], "controller": True}]
 
 
 def _said(hub: Hub, kind: str, name: str, reason: str, *, about: str = "Ready", namespace: str = "facility") -> str:
@@ -275,7 +267,9 @@ def test_machines_have_their_servers_before_the_preflight_passes_but_nothing_is_
     facility = hub.get(made.FACILITIES, "early")
     assert facility is not None
     for name in machines:
-        control_plane_owns(hub, name)
+        machine = hub.get(made.MACHINES, name)
+        assert machine is not None
+        hub.patch(made.SERVERS, name, {"metadata": {"ownerReferences": owned_by_machine(machine)}})
         assert "preflight has not passed" in _said(hub, made.SERVERS, name, "WaitingForFacility")
         server = hub.get(made.SERVERS, name)
         assert server is not None and server["spec"]["server"].startswith("control-plane-")

@@ -86,18 +86,22 @@ def test_the_command_prints_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(yaml.safe_load_all(capsys.readouterr().out)) == []
 
 
+def _components(folder: Path) -> list[Any]:
+    """The objects of which our providers consist, written to a folder and read from there."""
+    clusterctl.write(folder, "registry.test/metal-ipi:1")
+    return [each for file in folder.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
+
+
 def test_the_lab_can_apply_all_of_our_components_again(tmp_path: Path) -> None:
     """Definitions apart, which it applies in another way."""
-    clusterctl.write(tmp_path, "registry.test/metal-ipi:1")
-    documents = [each for file in tmp_path.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
+    documents = _components(tmp_path)
     found = {each["kind"]: objects.path(each) for each in documents if each["kind"] != "CustomResourceDefinition"}
     assert {"Certificate", "Deployment", "ValidatingWebhookConfiguration"} <= found.keys()
 
 
 def test_a_pod_is_ready_when_its_webhook_answers(tmp_path: Path) -> None:
     """The API refuses every change of our objects while nobody answers."""
-    clusterctl.write(tmp_path, "registry.test/metal-ipi:1")
-    documents = [each for file in tmp_path.rglob("*-components.yaml") for each in yaml.safe_load_all(file.read_text())]
+    documents = _components(tmp_path)
     (deployment,) = (each for each in documents if each["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     probe = container["readinessProbe"]["httpGet"]
