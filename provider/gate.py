@@ -15,6 +15,7 @@ gate that needs only some other gates names them (`givesUpWith`).
 from __future__ import annotations
 
 import textwrap
+from contextlib import aclosing
 
 from metal_ipi.provider.backoff import Backoff
 from metal_ipi.provider.errors import GateFailed
@@ -81,17 +82,22 @@ class Gate(ResourceType):
             await machine_config_access.withdraw(context, old["spec"])
 
     async def _wait(self, context: Context, check: Check | None, inputs: Values) -> Values:
+        if check is None:
+            return _passed("nothing to wait for", 0.0)
+        async with aclosing(check):
+            return await self._passing(context, check, inputs)
+
+    async def _passing(self, context: Context, check: Check, inputs: Values) -> Values:
         timeout, stability = float(inputs["timeoutSeconds"]), float(inputs.get("stabilitySeconds") or 0)
         backoff = Backoff(timeout=timeout, longest=_LONGEST_PAUSE, growth=_GROWTH)
         passed_since: float | None = None
-        seen = Observation(passed=check is None, text="nothing to wait for")
-        while check is not None:
+        while True:
             seen = await check.look(backoff.elapsed)
             if seen.fatal:
                 raise await self._failed(context, inputs, seen, f"failed after {backoff.elapsed:.0f} s")
             passed_since = (backoff.elapsed if passed_since is None else passed_since) if seen.passed else None
             if passed_since is not None and backoff.elapsed - passed_since >= stability:
-                break
+                return _passed(seen.text, backoff.elapsed)
             if backoff.over:
                 raise await self._failed(context, inputs, seen, f"did not pass within {timeout:g} s")
             if not seen.passed and (failed := self._hopeless(inputs)):
@@ -101,11 +107,6 @@ class Gate(ResourceType):
                 )
             await context.status.live(_progress(seen, backoff.elapsed, passed_since, stability))
             await backoff.pause(at_least=seen.pause)
-        return {
-            "passedAt": time_now(),
-            "observed": seen.text,
-            "waitedSeconds": round(backoff.elapsed, 1),
-        }
 
     def _hopeless(self, inputs: Values) -> str | None:
         """The failed step or gate that makes further waiting useless; None if there is none."""
@@ -118,6 +119,10 @@ class Gate(ResourceType):
         if inputs.get("aborts") and self._failures.no_cluster is None:
             self._failures.no_cluster = f"gate {context.name}"
         return await _failure(context, inputs, seen, how)
+
+
+def _passed(observed: str, waited: float) -> Values:
+    return {"passedAt": time_now(), "observed": observed, "waitedSeconds": round(waited, 1)}
 
 
 def _without_place(values: Values) -> Values:

@@ -37,6 +37,9 @@ class Check(Protocol):
         """One look of a few seconds at most. Raises nothing for transient errors."""
         ...
 
+    async def aclose(self) -> None:
+        """Close what it keeps open between looks: nothing, if it does not say otherwise."""
+
 
 Spec = Mapping[str, Any]
 Opener = Callable[[Context, Spec, Spec | None], Check | None]

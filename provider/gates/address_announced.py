@@ -40,7 +40,7 @@ def _nodes(spec: Spec, key: str) -> list[GateNode]:
     return [GateNode.of_state(value) for value in spec.get(key) or ()]
 
 
-class AddressAnnounced:
+class AddressAnnounced(Check):
     """See `Check`."""
 
     def __init__(self, context: Context, spec: Spec, pending: list[GateNode], leaving: list[GateNode]) -> None:

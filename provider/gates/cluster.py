@@ -46,7 +46,7 @@ def _same_cluster(spec: Spec, old: Spec | None) -> bool:
     return old is not None and old.get("url") == spec.get("url") and old.get("caPem") == spec.get("caPem")
 
 
-class OneObject:
+class OneObject(Check):
     """Looks at one object of the API; see `Check`."""
 
     def __init__(self, spec: Spec, path: str, evaluate: Callable[[Answer], Observation]) -> None:
@@ -80,7 +80,7 @@ def _version(answer: Answer) -> Observation:
     return Observation(passed=passed, text=f"ClusterVersion {shown}{': ' + message if message else ''}")
 
 
-class BootstrapComplete:
+class BootstrapComplete(Check):
     """See `Check`."""
 
     def __init__(self, spec: Spec) -> None:
@@ -143,7 +143,7 @@ def _machines(spec: Spec) -> dict[str, str]:
     return {str(node["name"]): str(node.get("machineId") or "") for node in spec.get("nodes") or ()}
 
 
-class NodesReady:
+class NodesReady(Check):
     """See `Check`."""
 
     def __init__(self, spec: Spec, pending: Sequence[str]) -> None:

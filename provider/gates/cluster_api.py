@@ -44,7 +44,7 @@ _READ_ANEW, _PATIENCE = 10.0, 60.0
 """Seconds: for a refusal, because it may be about the settings before this `up`; and for a step that keeps failing."""
 
 
-class ClusterApiAvailable:
+class ClusterApiAvailable(Check):
     """See `Check`."""
 
     def __init__(self, context: Context, spec: Spec) -> None:
@@ -83,6 +83,9 @@ class ClusterApiAvailable:
                 )
                 return Observation(passed=False, text=seen.text, fatal=f"{why}{again}{await self._gathered()}")
         return seen
+
+    async def aclose(self) -> None:
+        await self._api.aclose()
 
     async def _gathered(self) -> str:
         """Write the logs that our providers gathered to the log directory. Returns a text that says where they are, or

@@ -35,7 +35,7 @@ class Api:
     look."""
 
     def __init__(self, spec: Mapping[str, Any], *, keeps: bool = False) -> None:
-        """`keeps`: connections are used again, for an API whose addresses stay."""
+        """`keeps`: connections are used again, until `aclose`, for an API whose addresses stay."""
         import httpx
 
         self.url = str(spec["url"]).rstrip("/")
@@ -44,6 +44,10 @@ class Api:
         # are not kept, so that each look resolves the name again: its addresses change meanwhile.
         limits = httpx.Limits(max_keepalive_connections=None if keeps else 0)
         self._client = httpx.AsyncClient(verify=self.tls, timeout=_TIMEOUT, trust_env=False, limits=limits)
+
+    async def aclose(self) -> None:
+        """Close the connections that are kept."""
+        await self._client.aclose()
 
     async def get(self, path: str = "") -> Answer:
         """Send a GET request."""

@@ -29,7 +29,7 @@ def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     return None if same else IngressAnswers(str(spec["address"]), str(spec["domain"]))
 
 
-class IngressAnswers:
+class IngressAnswers(Check):
     """See `Check`."""
 
     def __init__(self, address: str, domain: str, port: int = _PORT) -> None:

@@ -67,7 +67,7 @@ class Loaded:
     """The address from which the node sees us."""
 
 
-class MachineConfigAccess:
+class MachineConfigAccess(Check):
     """See `Check`."""
 
     def __init__(

@@ -37,7 +37,7 @@ class Seen:
     csv: Mapping[str, Any] | None = None
 
 
-class OperatorInstalled:
+class OperatorInstalled(Check):
     """See `Check`."""
 
     def __init__(self, spec: Spec) -> None:

@@ -41,7 +41,7 @@ def open_check(context: Context, spec: Spec, old: Spec | None) -> Check | None:
     return SshReachable(context, access, pending) if pending else None
 
 
-class SshReachable:
+class SshReachable(Check):
     """See `Check`."""
 
     def __init__(self, context: Context, access: GateLogs, nodes: Sequence[GateNode]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import lzma
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +161,17 @@ async def test_a_cluster_that_stands_passes_when_it_has_all_workers(cluster: Fak
     assert (await check.look(2.0)).passed
 
 
-async def test_connections_to_a_hub_are_used_again(cluster: FakeCluster) -> None:
+async def test_connections_to_a_hub_are_used_again_and_closed_at_the_end(cluster: FakeCluster) -> None:
     cluster.keeps = True
-    check = _check(cluster)
     _hub(cluster, 1)
-    for elapsed in range(3):
-        assert not (await check.look(float(elapsed))).passed
-    assert cluster.looks == 18 and cluster.connections == 6, "one for each of the questions that are asked at once"
+    async with aclosing(_check(cluster)) as check:
+        for elapsed in range(3):
+            assert not (await check.look(float(elapsed))).passed
+        assert cluster.looks == 18 and cluster.connections == 6, "one for each of the questions that are asked at once"
+        assert len(cluster.serving) == 6
+    _hub(cluster, 3)
+    await _up(cluster)
+    await asyncio.gather(*cluster.serving)
 
 
 async def test_a_hub_that_closes_its_connections_is_asked_again(cluster: FakeCluster) -> None:
