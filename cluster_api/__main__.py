@@ -25,6 +25,7 @@ from metal_ipi.cluster_api.absences import Absences
 from metal_ipi.cluster_api.api import Api
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters
+from metal_ipi.cluster_api.installations import Installations
 from metal_ipi.cluster_api.leader import Leader
 from metal_ipi.cluster_api.operator import Operator
 from metal_ipi.cluster_api.reads import Reads
@@ -62,9 +63,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--max-away", type=int, default=0, help="how many machines of all clusters may be away at once; 0: no limit"
     )
+    parser.add_argument(
+        "--max-installing", type=int, default=0, help="how many clusters may be installed at once; 0: no limit"
+    )
     given = parser.parse_args()
-    if given.max_away < 0:
-        parser.error(f"--max-away {given.max_away}: give 1 or more, or 0 for no limit")
+    for name in ("max_away", "max_installing"):
+        if (limit := getattr(given, name)) < 0:
+            parser.error(f"--{name.replace('_', '-')} {limit}: give 1 or more, or 0 for no limit")
     if not 5 <= given.lease_seconds <= 300:
         parser.error(f"--lease-seconds {given.lease_seconds}: give 5 to 300")
     return given
@@ -77,8 +82,16 @@ async def _run(arguments: argparse.Namespace) -> int:
         os.environ["KUBECONFIG"] = arguments.kubeconfig
     clusters = Clusters(api)
     absences = Absences(api, arguments.namespace, arguments.max_away)
-    hub = Hub(api=api, reads=Reads(api), clusters=clusters, claims=Claims(api, arguments.namespace), absences=absences)
-    metrics.register(clusters, absences)
+    installations = Installations(api, clusters, arguments.max_installing)
+    hub = Hub(
+        api=api,
+        reads=Reads(api),
+        clusters=clusters,
+        claims=Claims(api, arguments.namespace),
+        absences=absences,
+        installations=installations,
+    )
+    metrics.register(clusters, absences, installations)
     if arguments.metrics_port:
         start_http_server(arguments.metrics_port, addr=arguments.metrics_address)
     webhook = asyncio.ensure_future(_webhook(api, arguments))

@@ -30,7 +30,8 @@ from metal_ipi.stacks.problems import SettingsError
 from metal_ipi.stacks.settings import Settings
 
 PAUSED = "cluster.x-k8s.io/paused"
-ASSETS, KEYS, ANSWERS, FORMED = "install-assets-create", "keys", "api-answers", "bootstrap-complete"
+KEYS, ASSETS, ANSWERS = "keys", "install-assets-create", "api-answers"
+FORMED, COMPLETE = "bootstrap-complete", "install-complete"
 """Resources of the program that show the progress of a cluster."""
 _OF_SERVER = ("-server", "-installation")
 """Suffixes after the host name, in the names of resources of a server."""

@@ -42,6 +42,8 @@ WEBHOOK_PORT, WEBHOOK_READY = 9443, "/readyz"
 """Where the webhook answers the probe of its pod (metal_ipi.cluster_api.webhooks, admission)."""
 MAX_AWAY = "METAL_IPI_MAX_AWAY"
 """clusterctl's variable of how many machines of all clusters may be away at once."""
+MAX_INSTALLING = "METAL_IPI_MAX_INSTALLING"
+"""The same of how many clusters may be installed at once."""
 _CERTIFICATES = "/etc/metal-ipi/webhook"
 """Where a pod of the providers has the certificate of the admission webhook."""
 PROVIDERS = {
@@ -212,6 +214,7 @@ def _deployment(image: str, needed: Sequence[Object]) -> Object:
             *("--namespace", NAMESPACE, "--metrics-port", str(METRICS_PORT)),
             *("--webhook-certificates", _CERTIFICATES),
             f"--max-away=${{{MAX_AWAY}:=0}}",
+            f"--max-installing=${{{MAX_INSTALLING}:=0}}",
         ],
         "ports": [{"name": "metrics", "containerPort": METRICS_PORT}],
         "securityContext": {

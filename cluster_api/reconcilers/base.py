@@ -19,6 +19,7 @@ from metal_ipi.cluster_api.api import MACHINE, SECRET, Api, Object, Resource, ow
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import Clusters, NotUsable, Work, is_paused, leaving
 from metal_ipi.cluster_api.engine.plan import Unsupported
+from metal_ipi.cluster_api.installations import Installations
 from metal_ipi.cluster_api.logs import gathered, stamps
 from metal_ipi.cluster_api.reads import Reader, Reads
 from metal_ipi.cluster_api.store import owned_by, secret
@@ -27,12 +28,13 @@ from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.stacks.problems import SettingsError
 
 _OFTEN = 3
-"""A step that failed this often is reported as failed; it is retried nevertheless."""
+FAILED = "StepFailed"
+"""The reason where a step failed so often. It is tried again nevertheless."""
 JOINING, SOON, LATER, RARELY = 2.0, 5.0, 20.0, 600.0
 """Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
 progress, otherwise, and where nothing but objects of the hub can change."""
-UNCHECKED = "WaitingForFacility", "the preflight has not passed yet: see the MetalIpiCluster"
-"""Reason and message of an object that waits for the preflight."""
+HELD = "WaitingForFacility", "the preflight has not passed, or other clusters come first: see the MetalIpiCluster"
+"""Reason and message of an object of a cluster that is not to be installed yet."""
 _MESSAGES = 15.0
 """Seconds between two changes of an object in which only messages differ. Cluster API repeats a worker's message in the
 conditions of its Machine, MachineSet, MachineDeployment and Cluster (*_status.go of its controllers), and the hub
@@ -49,6 +51,7 @@ class Hub:
     clusters: Clusters
     claims: Claims
     absences: Absences
+    installations: Installations
 
 
 @dataclass(kw_only=True)
@@ -63,11 +66,11 @@ class Said:
     again: float = LATER
     """Seconds until the next look."""
 
-    def ready(self, so: bool | None, reason: str, message: str = "") -> Said:
-        """Set the main condition; if it is not true, the next reconciliation comes soon."""
+    def ready(self, so: bool | None, reason: str, message: str = "", *, again: float = SOON) -> Said:
+        """Set the main condition; if it is not true, the next reconciliation comes after so many seconds."""
         self.conditions.append(conditions.condition(self.main, so, reason, message))
         if not so:
-            self.again = SOON
+            self.again = again
         return self
 
 
@@ -111,7 +114,7 @@ class Reconciler(ABC):
                 said = await self._reconcile(item, work)
                 await self._publish_logs(work)
             except TooManyAway as error:
-                said.ready(False, error.reason, str(error)).again = LATER  # many may wait
+                said.ready(False, error.reason, str(error), again=LATER)  # many may wait
             except NotUsable as error:
                 said.ready(False, error.reason, str(error))
             except SettingsError as error:
@@ -173,6 +176,10 @@ class Reconciler(ABC):
     async def _gone(self, item: Object, work: Work) -> bool:
         """Begin the remaining steps of the deletion; returns whether none is left. Raises NotUsable if it must not be
         deleted."""
+
+    def _held(self, work: Work) -> bool:
+        """Whether nothing may be done to a server yet. An event of the MetalIpiCluster tells when it may."""
+        return not work.checked or not self._hub.installations.begun(work)
 
     async def _machine(self, item: Object, work: Work) -> Object:
         """The Machine that owns the object. Raises NotUsable while there is none."""
@@ -274,5 +281,5 @@ def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
     """The same as a condition's reason; `waiting` if nothing runs. A failed step is repeated. A reason that ends in
     Refused needs a change by people."""
     if failures := work.engine.failures(mine):
-        return "StepFailed" if any(each.times >= _OFTEN for each in failures) else "Failing"
+        return FAILED if any(each.times >= _OFTEN for each in failures) else "Failing"
     return "Working" if work.engine.running(mine) else waiting

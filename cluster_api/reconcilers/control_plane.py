@@ -9,13 +9,14 @@ from typing import Any
 
 from metal_ipi.cluster_api import conditions, domains
 from metal_ipi.cluster_api.api import MACHINE, Object, status_of
-from metal_ipi.cluster_api.clusters import ASSETS, FORMED, NotUsable, Work, leaving
+from metal_ipi.cluster_api.clusters import ASSETS, COMPLETE, FORMED, NotUsable, Work, leaving
 from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import own_remediation
 from metal_ipi.cluster_api.reconcilers.base import (
+    HELD,
+    RARELY,
     SOON,
-    UNCHECKED,
     Reconciler,
     Said,
     doing,
@@ -28,7 +29,7 @@ from metal_ipi.cluster_api.store import CLUSTER_LABEL, NAME_LABEL, owned_by, sec
 from metal_ipi.components.cluster_api.objects import outputs_secret
 from metal_ipi.components.install.assets import parse
 
-REMOVAL, COMPLETE = "bootstrap-removal-removed", "install-complete"
+REMOVAL = "bootstrap-removal-removed"
 AS_DECLARED = "AsDeclared"
 """The condition that all steps of the cluster are done: machines, checks of nodes, gates."""
 _WAITING = "Waiting"
@@ -109,7 +110,8 @@ class ControlPlaneReconciler(Reconciler):
             used.append(str(domain))
             await self._make(item, work, name, domain)
         plan = await work.plan(self._hub.reads)
-        work.engine.advance(plan, lambda step: work.of_control_plane(step.name))
+        if self._hub.installations.begun(work):
+            work.engine.advance(plan, lambda step: work.of_control_plane(step.name))
         assets = state.named(ASSETS)
         if assets is not None:
             await self._write_kubeconfig(item, work, parse(assets.outputs["stdout"])["kubeconfig"])
@@ -132,15 +134,15 @@ class ControlPlaneReconciler(Reconciler):
             await self._write_outputs(item, work, plan.outputs)
         waiting = [step.name for step in plan.waiting(work.of_control_plane)]
         reason, message = reason_of(work, work.of_control_plane, _WAITING), doing(work, work.of_control_plane)
-        if reason == _WAITING and not work.checked:
-            reason, message = UNCHECKED
+        if reason == _WAITING and self._held(work):
+            reason, message = HELD
         elif not message and waiting:
             message = f"not begun: {', '.join(waiting)}; waits for machines" if machines else "no machine yet"
         if formed:
             said.ready(True, "Formed", message)
             said.again = SOON if waiting else said.again
             return said
-        return said.ready(False, reason, message)
+        return said.ready(False, reason, message, again=RARELY if reason == HELD[0] else SOON)
 
     async def _machines(self, item: Object, work: Work) -> list[Object]:
         labels = f"{CLUSTER_LABEL}={work.name},{NAME_LABEL}={item['metadata']['name']}"

@@ -8,7 +8,10 @@ from collections.abc import Callable
 from metal_ipi.cluster_api import conditions, domains
 from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import ANSWERS, NotUsable, Work, refuse_domains
+from metal_ipi.cluster_api.installations import TOO_MANY
 from metal_ipi.cluster_api.reconcilers.base import (
+    FAILED,
+    LATER,
     RARELY,
     Hub,
     Reconciler,
@@ -62,6 +65,12 @@ class FacilityReconciler(Reconciler):
         if waiting:
             message = doing(work, work.of_cluster) or f"not begun: {', '.join(waiting)}"
             return said.ready(False, reason_of(work, work.of_cluster, "Waiting"), message)
+        if self._hub.installations.limit:
+            failing = reason_of(work, self._mine(item, work), "") == FAILED
+            place = await self._hub.installations.look(work, failing=failing)
+            said.conditions.append(place)
+            if place["reason"] == TOO_MANY:
+                return said.ready(False, TOO_MANY, place["message"], again=LATER)
         if not answers and not work.provisioned:
             return said.ready(False, "WaitingForApi", f"https://{default['host']}:{API_PORT} has not answered yet")
         return said.ready(True, "Provisioned")

@@ -14,9 +14,10 @@ from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import (
+    HELD,
     JOINING,
     LATER,
-    UNCHECKED,
+    RARELY,
     Reconciler,
     Said,
     doing,
@@ -96,8 +97,8 @@ class MachineReconciler(Reconciler):
             change = {"spec": {"server": choice.server}}
             await self._hub.api.patch(self.resource, work.namespace, item["metadata"]["name"], change)
             item = {**item, "spec": {**item["spec"], **change["spec"]}}
-        if not work.checked:
-            return Said().ready(False, *UNCHECKED)
+        if self._held(work):
+            return Said().ready(False, *HELD, again=RARELY)
         node = work.node(choice.server)
         plan = await work.plan(self._hub.reads)
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))

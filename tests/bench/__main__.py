@@ -37,6 +37,9 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=3, help="pairs of previews, ours and bare (default: 3)")
     parser.add_argument("--servers", type=int, default=SERVERS, help="what `ironic` has deployed (default: 200)")
     parser.add_argument("--clusters", type=int, default=CLUSTERS, help="what `clusters` has at once (default: 3)")
+    parser.add_argument(
+        "--installing", type=int, default=0, help="how many of these the hub installs at once; 0: no limit (default)"
+    )
     return parser.parse_args(given)
 
 
@@ -72,6 +75,7 @@ def main() -> int:
             pairs=options.pairs,
             servers=options.servers,
             clusters=options.clusters,
+            installing=options.installing,
         )
         for name in options.figures:
             try:

@@ -22,8 +22,8 @@ _MEMORY = 400 << 20
 """Bytes for each cluster: its API server, etcd and six machines."""
 
 
-def clusters(count: int, scratch: Path) -> Iterator[Line]:
-    """One line: so many at once, against one."""
+def clusters(count: int, scratch: Path, installing: int = 0) -> Iterator[Line]:
+    """One line: so many at once, against one; `installing` is how many the hub installs at once, 0: all."""
     if not 1 < count <= MOST // SIZE:
         raise BenchError(f"--clusters {count}: give 2 to {MOST // SIZE}, for the lab has at most {MOST} servers")
     there, needed = psutil.virtual_memory().available, count * _MEMORY
@@ -42,18 +42,20 @@ def clusters(count: int, scratch: Path) -> Iterator[Line]:
         found: dict[int, dict[str, Any]] = {}
         for size in (1, count):
             say(f"{size} clusters of {SIZE} machines from one hub")
-            command = (sys.executable, "-m", "tests.bench.clusters_load", str(facts), str(stack), str(size))
+            numbers = str(size), str(installing)
+            command = (sys.executable, "-m", "tests.bench.clusters_load", str(facts), str(stack), *numbers)
             found[size] = json.loads(project.facility(*command, seconds=_LIMIT).splitlines()[-1])
             say(f"  {found[size]}")
-        yield line(count, found[1], found[count])
+        yield line(count, found[1], found[count], installing)
 
 
-def line(count: int, alone: dict[str, Any], all_: dict[str, Any]) -> Line:
-    """The figure, from what was measured of one and of so many."""
+def line(count: int, alone: dict[str, Any], all_: dict[str, Any], installing: int) -> Line:
+    """The figure, from what was measured of one and of so many, of which the hub installs `installing` at once."""
     return {
         "figure": "clusters",
         "clusters": count,
         "machines": SIZE,
+        "installing_at_once": installing,
         "seconds": all_["seconds"],
         "first_seconds": all_["first_seconds"],
         "alone_seconds": alone["seconds"],

@@ -1,7 +1,9 @@
 """Runs inside a lab with a rack: one hub with the real core controllers and our providers, and as many clusters as are
 asked for, each of six machines of the rack. Prints what they took, as JSON; the last line is it.
 
-python -m tests.bench.clusters_load FACTS STACKFILE COUNT
+python -m tests.bench.clusters_load FACTS STACKFILE COUNT INSTALLING
+
+INSTALLING is how many the hub installs at once; 0: all.
 """
 
 from __future__ import annotations
@@ -169,7 +171,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         hubs.hub(Path(folder), lease=60) as hub,
         hub.core_controllers(looks_every="10m"),  # as by default
-        hub.working() as process,
+        hub.working(options=("--max-installing", sys.argv[4])) as process,
     ):
         assert process.pid is not None
         print(json.dumps(measured(hub, Watch(hub, psutil.Process(process.pid)), trees)))

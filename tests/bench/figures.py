@@ -52,6 +52,8 @@ class Bench:
     """How many `ironic` has deployed."""
     clusters: int
     """How many `clusters` has at once."""
+    installing: int
+    """How many of them the hub installs at once; 0: all."""
     counts: dict[int, int] = field(default_factory=dict[int, int])
     """Resources by number of workers, without the stack itself, as seen in previews so far."""
 
@@ -231,5 +233,5 @@ FIGURES: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "pools": pools,
     "up_libvirt": up_libvirt,
     "ironic": lambda bench: ironic(bench.servers, bench.scratch),
-    "clusters": lambda bench: clusters(bench.clusters, bench.scratch),
+    "clusters": lambda bench: clusters(bench.clusters, bench.scratch, bench.installing),
 }

@@ -43,7 +43,8 @@ def test_many_clusters_are_told_per_cluster() -> None:
     rest = {"look_ms": 12.5, "cpu_seconds_per_hour": 360.0, "requests_per_minute": 100}
     alone = {"seconds": 50.0, "memory_mib": 100}
     told = {"seconds": 75.0, "first_seconds": 60.0, "gone_seconds": 9.0, "memory_mib": 140, "cpu_seconds": 200.0}
-    found = line(5, alone, {**told, "requests": 1000, "plans": 60, "at_rest": rest})
+    found = line(5, alone, {**told, "requests": 1000, "plans": 60, "at_rest": rest}, 2)
+    assert found["installing_at_once"] == 2
     assert (found["ratio"], found["memory_mib_per_cluster"]) == (1.5, 10.0)
     assert (found["cpu_seconds_per_cluster"], found["requests_per_cluster"]) == (40.0, 200)
     assert found["plans_per_cluster"] == 12.0

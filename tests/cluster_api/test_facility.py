@@ -11,7 +11,11 @@ import pytest
 
 from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import ANSWERS, KEYS, Work
+from metal_ipi.cluster_api.reconcilers.base import LATER, RARELY, SOON
+from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
 from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
+from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
+from metal_ipi.cluster_api.resources import OPENSHIFT_CONTROL_PLANE
 from tests.cluster_api.test_going import Objects, Steps, hub_of, work_of
 
 
@@ -19,9 +23,10 @@ class _Engine(Steps):
     """Whose plan has these steps left."""
 
     left: tuple[str, ...] = ()
+    advanced = 0
 
     def advance(self, plan: Any, mine: Any) -> None:
-        return
+        self.advanced += 1
 
     def running(self, mine: Any) -> dict[str, str]:
         return {}
@@ -30,7 +35,8 @@ class _Engine(Steps):
         return []
 
     async def look(self, declaration: Any) -> Any:
-        return SimpleNamespace(waiting=lambda mine: [SimpleNamespace(name=each) for each in self.left if mine(each)])
+        left = [SimpleNamespace(name=each) for each in self.left]
+        return SimpleNamespace(steps={}, waiting=lambda mine: [each for each in left if mine(each.name)])
 
 
 class _Store:
@@ -108,3 +114,44 @@ def test_whose_its_secrets_are_is_not_asked_at_each_look(facility: Object) -> No
     assert asyncio.run(looks(facility, facility, facility)) == 1
     anew = {**facility, "metadata": {**facility["metadata"], "uid": "2"}}
     assert asyncio.run(looks(anew, anew)) == 1
+
+
+def test_it_waits_until_it_may_be_installed(facility: Object) -> None:
+    objects, work = Objects(), _work(facility, KEYS)
+    installing = {"type": "Installing", "status": "True", "reason": "Installing"}
+    metadata = {"name": "other", "namespace": "elsewhere", "uid": "2"}
+    objects.there["MetalIpiCluster", "other"] = {"metadata": metadata, "status": {"conditions": [installing]}}
+    objects.there["MetalIpiCluster", "rack"] = facility
+    hub = hub_of(objects, installing=1)
+
+    def look() -> tuple[dict[str, Any], float, bool]:
+        said = asyncio.run(FacilityReconciler(hub)._reconcile(facility, work))  # pyright: ignore[reportPrivateUsage]
+        checked = replace(work, facility={**facility, "status": {"conditions": said.conditions}})
+        found = {each["type"]: (each["status"], each["reason"]) for each in said.conditions}
+        return found, said.again, MachineReconciler(hub)._held(checked)  # pyright: ignore[reportPrivateUsage]
+
+    waits = ("False", "TooManyInstalling")
+    assert look() == ({"PreflightPassed": ("True", "Passed"), "Installing": waits, "Ready": waits}, LATER, True)
+    hub = hub_of(objects, installing=2)
+    begins = {"Installing": ("True", "Installing"), "Ready": ("False", "WaitingForApi")}
+    assert look() == ({"PreflightPassed": ("True", "Passed"), **begins}, SOON, False)
+
+
+def test_its_control_plane_runs_no_step_until_then(facility: Object) -> None:
+    """Not even the installer, whose certificates are good for a day."""
+    passed = {"conditions": [{"type": "PreflightPassed", "status": "True"}]}
+    work = _work({**facility, "status": passed}, KEYS, left=("install-assets-create",))
+    replicas, version = len(work.nodes.control_plane), f"v{work.settings.openshift_version}"
+    template = {"spec": {"infrastructureRef": {"kind": "MetalIpiMachineTemplate", "name": "rack"}}}
+    spec = {"replicas": replicas, "version": version, "machineTemplate": template}
+    kind = OPENSHIFT_CONTROL_PLANE.resource
+    metadata = {"name": "rack", "namespace": "facility", "uid": "3"}
+    item = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    engine = cast(_Engine, work.engine)
+    for limit, ran, reason, again in ((1, 0, "WaitingForFacility", RARELY), (0, 1, "Waiting", SOON)):
+        engine.advanced, objects = 0, Objects()
+        objects.there["MetalIpiMachineTemplate", "rack"] = {"spec": {"template": {"spec": {}}}}
+        reconciler = ControlPlaneReconciler(hub_of(objects, installing=limit))
+        said = asyncio.run(reconciler._reconcile(item, work))  # pyright: ignore[reportPrivateUsage]
+        (available,) = (each["reason"] for each in said.conditions if each["type"] == "Available")
+        assert (engine.advanced, available, said.again) == (ran, reason, again)

@@ -15,6 +15,7 @@ from metal_ipi.cluster_api.api import LEASE, Api, Object, Resource
 from metal_ipi.cluster_api.claims import Claims
 from metal_ipi.cluster_api.clusters import FORMED, Clusters, NotUsable, Work
 from metal_ipi.cluster_api.engine.state import Entry, State, name_of
+from metal_ipi.cluster_api.installations import Installations
 from metal_ipi.cluster_api.leader import Leader
 from metal_ipi.cluster_api.reads import Reader, Reads
 from metal_ipi.cluster_api.reconcilers import quorum
@@ -121,12 +122,17 @@ def _machine(objects: Objects, name: str, server: str, **metadata: Any) -> Objec
     return made
 
 
-def hub_of(objects: Objects, clusters: Clusters | None = None, *, limit: int = 0) -> Hub:
-    """The hub that has these objects, and of whose machines so many may be away."""
+def hub_of(objects: Objects, clusters: Clusters | None = None, *, limit: int = 0, installing: int = 0) -> Hub:
+    """The hub that has these objects, of whose machines so many may be away, and which installs so many clusters."""
     api = cast(Api, objects)
-    absences = Absences(api, "own", limit, least=0.0)
+    clusters = clusters or Clusters(api)
     return Hub(
-        api=api, reads=Reads(api), clusters=clusters or Clusters(api), claims=Claims(api, "own"), absences=absences
+        api=api,
+        reads=Reads(api),
+        clusters=clusters,
+        claims=Claims(api, "own"),
+        absences=Absences(api, "own", limit, least=0.0),
+        installations=Installations(api, clusters, installing),
     )
 
 

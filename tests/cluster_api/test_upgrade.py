@@ -85,7 +85,8 @@ def test_an_upgrade_keeps_objects(
     hub.clusterctl("init", f"--core=cluster-api:{cluster_api.version()}", *ours)
     assert _versions(hub) == dict.fromkeys(names, _OLDER)
     before = _deployment(hub)["spec"]["template"]["spec"]["containers"][0]
-    assert before["image"] == f"{_IMAGE}:{_OLDER}" and "--max-away=0" in before["args"]
+    assert before["image"] == f"{_IMAGE}:{_OLDER}"
+    assert {"--max-away=0", "--max-installing=0"} <= set(before["args"])
     send(hub.client, "DELETE", _WEBHOOK)  # nobody serves it
     made.facility(hub, *made.settings("stays"))
     hub.make(_LEASES, {"metadata": {"name": "server-1"}, "spec": {"holderIdentity": "server-1"}}, OWN)
@@ -104,10 +105,12 @@ def test_an_upgrade_keeps_objects(
         (line,) = (each for each in plan.splitlines() if each.startswith(name))
         assert line.split()[-2:] == [_OLDER, _NEWER], plan
     monkeypatch.setenv(clusterctl.MAX_AWAY, "3")
+    monkeypatch.setenv(clusterctl.MAX_INSTALLING, "10")
     hub.clusterctl("upgrade", "apply", *asked)
     assert _versions(hub) == dict.fromkeys(names, _NEWER)
     after = _deployment(hub)
     assert after["metadata"]["labels"]["app.kubernetes.io/version"] == _NEWER and after["spec"]["replicas"] == 1
     container = after["spec"]["template"]["spec"]["containers"][0]
-    assert container["image"] == f"{_IMAGE}:{_NEWER}" and "--max-away=3" in container["args"]
+    assert container["image"] == f"{_IMAGE}:{_NEWER}"
+    assert {"--max-away=3", "--max-installing=10"} <= set(container["args"])
     assert [hub.get(*each) for each in kept] == there

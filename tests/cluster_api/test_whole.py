@@ -43,6 +43,7 @@ def test_a_cluster_comes_and_goes(tmp_path: Path, do: str) -> None:
         assert seen["machines"] == nodes
         assert sorted(seen["nodes"]) == sorted(nodes.values())
         assert seen["removed"] == "True" and seen["kubeconfig"]
+        assert seen["installing"] == (["False", "Installed", ""] if do == "limited" else ["", "", ""])
         # The servers are off, their claims ended, and nothing of the cluster is uploaded any more.
         assert seen["left"] == 0 and seen["leases"] == ["metal-ipi-cluster-api"] and seen["state"] == []
         assert {each["power"] for each in project.rack("servers").values()} == {"off"}

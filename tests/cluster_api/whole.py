@@ -30,6 +30,7 @@ from tests.cluster_api.hub import OWN, Hub
 from tools import stackfile
 
 _LONGEST = 900.0
+_LIMITS = ("--max-away", "1", "--max-installing", "1")
 
 
 def settings_of(facts: Path, stack: Path) -> tuple[dict[str, Any], dict[str, str], str]:
@@ -84,7 +85,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         hubs.hub(Path(folder), lease=60) as hub,
         hub.core_controllers(),
-        _killed(hub, int(do) if do.isdecimal() else 0, ("--max-away", "1") if do == "limited" else ()) as watch,
+        _killed(hub, int(do) if do.isdecimal() else 0, _LIMITS if do == "limited" else ()) as watch,
     ):
         began = time.monotonic()
         made.create(hub, tree, secrets, workers=workers)
@@ -109,6 +110,7 @@ def main() -> None:
             "servers": {each["metadata"]["name"]: each["spec"]["server"] for each in hub.list(made.SERVERS)},
             "removed": hub.condition(made.CONTROL_PLANES, name, "BootstrapRemoved")[0],
             "kubeconfig": bool(hub.get("secrets", f"{name}-kubeconfig")),
+            "installing": hub.condition(made.FACILITIES, name, "Installing"),
             "nodes": _checked(hub, name),
         }
         hub.delete(made.CLUSTERS, name)
