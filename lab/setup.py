@@ -41,11 +41,10 @@ NETWORK = (
     Package("iproute2", "/sbin/ip"),
     Package("knot", "/usr/sbin/knotd", "knot.service"),
     Package("bird2", "/usr/sbin/bird", "bird.service"),
-    Package("etcd-server", "/usr/bin/etcd", "etcd.service"),
     Package("jq", "/usr/bin/jq"),
 )
-"""What every lab uses. Without BIRD nothing speaks BGP, without etcd the Kubernetes API is not the real one, without jq
-simulated machines cannot be installed to disk; without the others there is no lab."""
+"""What every lab uses. Without BIRD nothing speaks BGP, without jq simulated machines cannot be installed to disk;
+without the others there is no lab."""
 
 MACHINES = (
     Package("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),

@@ -11,7 +11,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from binaries.release import architecture
-from lab.kubernetes import build, etcd_program
+from lab import etcd
+from lab.kubernetes import build
 from lab.layout import write_private
 from lab.mirror import registry
 
@@ -60,7 +61,7 @@ def find() -> Programs | str:
     """All programs, or the reason why they are not complete."""
     if reason := refusal():
         return reason
-    store = etcd_program.cached()
+    store = etcd.cached()
     found = {name: build.cached(name) for name in KUBERNETES}
     present = {name: path for name, path in found.items() if path is not None}
     absent = [str(path) for path in (CONTAINERD, RUNC, PLUGINS / "bridge", registry.PROGRAM, NFT) if not path.exists()]
@@ -72,7 +73,7 @@ def find() -> Programs | str:
 
 def ensure(report: Callable[[str], None]) -> Programs:
     """All programs except Debian's; downloaded or built if necessary. Raises SetupFailed or ProgramMissing."""
-    store = etcd_program.ensure(report)
+    store = etcd.ensure(report)
     return Programs(
         version=build.pinned(), etcd=store, kubernetes={name: build.ensure(report, name) for name in KUBERNETES}
     )

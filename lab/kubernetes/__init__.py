@@ -11,7 +11,7 @@
     access       the lab's own requests, and kubeconfigs for others
     namespaces   empties and ends namespaces that are being deleted
 
-etcd is Debian's (package etcd-server, 3.4), else it is downloaded. There is no kube-controller-manager and no kubelet:
+etcd is a room of its own (lab/etcd). There is no kube-controller-manager and no kubelet:
 objects are checked, defaulted, owned by field managers and stored as on any cluster. What acts on nodes and their
 certificates are the stand-in's loops on the machines (lab/openshift); what stands in for the rest is the end of
 namespaces, without which none could ever be deleted.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import metallb, olm
-from lab.kubernetes import build, crds, etcd_program
+from lab import etcd, metallb, olm
+from lab.kubernetes import build, crds
 from lab.olm import Olm
 
 
@@ -35,11 +35,11 @@ class Programs:
 
 def find() -> Programs | str:
     """All programs, or the reason why they are not complete."""
-    store, apiserver = etcd_program.cached(), build.cached()
+    store, apiserver = etcd.cached(), build.cached()
     definitions = {each.name: each.cached() for each in crds.ALL}
     present = {name: directory for name, directory in definitions.items() if directory is not None}
     if store is None:
-        return f"etcd is not there: run set-up, or install the package {etcd_program.PACKAGE}"
+        return "etcd is not there: run set-up"
     if apiserver is None or len(present) < len(definitions):
         return "kube-apiserver or its resource definitions are not there: run set-up"
     return Programs(
@@ -54,7 +54,7 @@ def find() -> Programs | str:
 
 def ensure(report: Callable[[str], None]) -> Programs:
     """All programs, downloaded or built if necessary. Raises SetupFailed or ProgramMissing."""
-    store = etcd_program.ensure(report)
+    store = etcd.ensure(report)
     apiserver = build.ensure(report)
     return Programs(
         apiserver=apiserver,

@@ -13,11 +13,11 @@ import trustme
 
 from binaries.errors import ProgramMissing
 from binaries.golang import find_go
+from lab import etcd
 from lab.errors import LabError
 from lab.kubernetes import crds, namespaces, programs
 from lab.kubernetes.access import Access, define
 from lab.kubernetes.etcd import Etcd
-from lab.kubernetes.etcd_program import cached as etcd
 from lab.kubernetes.namespaces import finish
 from lab.kubernetes.process import free_port
 from lab.kubernetes.server import ApiServer, Place
@@ -25,7 +25,7 @@ from lab.kubernetes.server import ApiServer, Place
 
 def ready_to_run() -> programs.Programs:
     """What there is to run; skip where there is no Go or no etcd, build what is missing (minutes, once)."""
-    if etcd() is None:
+    if etcd.cached() is None:
         pytest.skip("no Kubernetes API here: there is no etcd")
     try:
         find_go()

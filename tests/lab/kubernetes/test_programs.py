@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from binaries.errors import ProgramMissing
-from lab import control, facts, metallb, olm, setup
+from lab import control, etcd, facts, metallb, olm, setup
 from lab.errors import LabError
-from lab.kubernetes import build, crds, etcd_program, programs
+from lab.kubernetes import build, crds, programs
 from lab.layout import Layout
 from tests.lab.openshift import kinds
 
@@ -19,7 +19,7 @@ from tests.lab.openshift import kinds
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A system on which everything is there."""
-    monkeypatch.setattr(etcd_program, "cached", lambda: tmp_path / "etcd")
+    monkeypatch.setattr(etcd, "cached", lambda: tmp_path / "etcd")
     monkeypatch.setattr(build, "cached", lambda: tmp_path / "kube-apiserver")
     monkeypatch.setattr(crds.Definitions, "cached", lambda each: tmp_path / each.name)
     monkeypatch.setattr(olm, "cached", lambda: None)
@@ -48,8 +48,8 @@ def test_all_of_it_is_found(complete: Path) -> None:
 
 def test_what_is_missing_is_the_reason(complete: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
-        without.setattr(etcd_program, "cached", lambda: None)
-        assert programs.find() == "etcd is not there: run set-up, or install the package etcd-server"
+        without.setattr(etcd, "cached", lambda: None)
+        assert programs.find() == "etcd is not there: run set-up"
     for owner, name in ((build, "cached"), (crds.Definitions, "cached")):
         with monkeypatch.context() as without:
             without.setattr(owner, name, lambda *_: None)
@@ -82,7 +82,7 @@ def test_a_lab_that_loses_it_says_so_but_does_not_lose_clusters(
 ) -> None:
     known = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     control.prepare_kubernetes(layout, known)
-    monkeypatch.setattr(etcd_program, "cached", lambda: None)
+    monkeypatch.setattr(etcd, "cached", lambda: None)
     without = facts.ensure(layout, "simulated", kinds.of(Path("/none")))
     assert without == replace(known, kubernetes=None)
     assert "the real one cannot run: etcd is not there" in control.prepare_kubernetes(layout, without)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from binaries.errors import ProgramMissing
+from lab import etcd
 from lab.errors import SetupFailed
-from lab.kubernetes import build, crds, etcd_program
+from lab.kubernetes import build, crds
 from tests.binaries import server
 from tests.binaries.server import Publisher
 
@@ -118,23 +119,45 @@ def test_a_kube_apiserver_on_path_is_taken_if_it_is_the_one_that_is_pinned(
     assert build.cached() == (path if fits else None)
 
 
-def test_etcd_is_downloaded_where_the_system_has_none(
-    alone: Path, mirror: Publisher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+def _etcd(alone: Path, told: str) -> Path:
+    path = alone / "bin" / "etcd"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{told}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("told", "fits"),
+    [
+        ("echo etcd Version: 3.6.5", True),
+        ("echo etcd Version: 3.5.13; echo Go Version: go1.22.1", True),
+        ("echo etcd Version: 3.5.12", False),
+        ("echo etcd Version: 3.4.23; echo Go Version: go1.19.8", False),
+        ("echo etcd Version: 3.6.5; exit 1", False),
+    ],
+)
+def test_an_etcd_on_path_is_taken_if_it_is_new_enough(alone: Path, told: str, *, fits: bool) -> None:
+    path = _etcd(alone, told)
+    assert etcd.cached() == (path if fits else None)
+
+
+def test_etcd_is_downloaded(alone: Path, mirror: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    _etcd(alone, "echo etcd Version: 3.4.23")
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setenv("METAL_IPI_DOWNLOADS", mirror.url)
-    assert etcd_program.cached() is None
-    release = f"/github.com/etcd-io/etcd/releases/download/v{etcd_program.VERSION}"
-    name = f"etcd-v{etcd_program.VERSION}-linux-amd64"
+    release = f"/github.com/etcd-io/etcd/releases/download/v{etcd.version()}"
+    name = f"etcd-v{etcd.version()}-linux-amd64"
     total = mirror.offer(f"{release}/{name}.tar.gz", server.archive(f"{name}/etcd", b"#!/bin/sh\n"))
     mirror.offer(f"{release}/SHA256SUMS", f"{total}  {name}.tar.gz\n".encode())
-    path = etcd_program.ensure(print)
-    assert (etcd_program.cached(), etcd_program.ensure(print)) == (path, path)
+    path = etcd.ensure(print)
+    assert (etcd.cached(), etcd.ensure(print)) == (path, path)
     assert path.is_relative_to(alone / "cache")
 
 
-def test_etcd_that_cannot_be_had_is_named(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    with pytest.raises(SetupFailed, match=r"install the package etcd-server .*METAL_IPI_DOWNLOADS is off"):
-        etcd_program.ensure(print)
+def test_etcd_is_built_where_it_cannot_be_downloaded(alone: Path) -> None:
+    go(alone, f'echo "$@" >> {alone}/calls\nwhile [ "$1" != -o ]; do shift; done\ncp /bin/true "$2"')
+    path = etcd.ensure(print)
+    assert (etcd.cached(), etcd.ensure(print)) == (path, path)
+    [call] = (alone / "calls").read_text().splitlines()
+    assert call.endswith("go.etcd.io/etcd/server/v3")
