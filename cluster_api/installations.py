@@ -34,6 +34,11 @@ class Installations:
     def __init__(self, api: Api, clusters: Clusters, limit: int, *, fresh: float = _FRESH) -> None:
         """With `limit` 0 there is none, and nothing is written."""
         self._api, self._clusters, self.limit, self._fresh = api, clusters, limit, fresh
+        # Without names, which change: every message is repeated by Cluster API, and all that wait would change at once.
+        self._why = (
+            f"it waits until it may be installed: {limit} clusters of this hub are being installed, as many as may be "
+            "at once (--max-installing): kubectl get metalipiclusters --all-namespaces"
+        )
         self._deciding = asyncio.Lock()
         self._counts: dict[str, bool] = {}
         """Whether each cluster counts that this process let begin or found installed, by its MetalIpiCluster's uid."""
@@ -68,9 +73,9 @@ class Installations:
                 self._set(uid, counts=False)
                 return condition(INSTALLING, False, INSTALLED)
             underway = self.begun(work) or any(not work.of_cluster(name_of(urn)) for urn in state.entries)
-            if not underway and len(others := await self._those()) >= self.limit:
+            if not underway and await self._number() >= self.limit:
                 self._waiting.setdefault(uid, cluster)
-                return condition(INSTALLING, False, TOO_MANY, self._told(others))
+                return condition(INSTALLING, False, TOO_MANY, self._why)
             self._set(uid, counts=not failing)
         return condition(INSTALLING, True, FAILING if failing else INSTALLING)
 
@@ -83,25 +88,15 @@ class Installations:
         if waited is None and before and not counts and self._waiting:
             self._clusters.ring(next(iter(self._waiting.values())), "")
 
-    async def _those(self) -> list[str]:
-        """`namespace/name` of the MetalIpiClusters whose clusters count."""
+    async def _number(self) -> int:
+        """How many clusters of the hub count."""
         if time.monotonic() >= self._until:
             self._there = await self._api.list(METAL_IPI_CLUSTER.resource, "")
             self._until = time.monotonic() + self._fresh
             there = {_uid(each) for each in self._there}
             self._counts = {uid: so for uid, so in self._counts.items() if uid in there}
             self._waiting = {uid: name for uid, name in self._waiting.items() if uid in there}
-        return [
-            f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-            for each in self._there
-            if not leaving(each) and self._counts.get(_uid(each), _says(each))
-        ]
-
-    def _told(self, others: list[str]) -> str:
-        return (
-            f"it waits until it may be installed: of all clusters of this hub {self.limit} may be at once "
-            f"(--max-installing), and these are: {', '.join(sorted(others))}"
-        )
+        return sum(not leaving(each) and self._counts.get(_uid(each), _says(each)) for each in self._there)
 
 
 def _says(facility: Object) -> bool:

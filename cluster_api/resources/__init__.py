@@ -44,6 +44,7 @@ def _resource(group: str, kind: str) -> Resource:
 
 
 _READY = ("Ready", '.status.conditions[?(@.type=="Ready")].status')
+_INSTALLING = ("Installing", '.status.conditions[?(@.type=="Installing")].reason')
 INFRASTRUCTURE, BOOTSTRAP, CONTROL_PLANE = (
     "infrastructure-metal-ipi",
     "bootstrap-metal-ipi",
@@ -54,7 +55,7 @@ METAL_IPI_CLUSTER = Kind(
     resource=_resource("infrastructure", "MetalIpiCluster"),
     spec=ClusterSpec,
     status=ClusterStatus,
-    columns=(("Endpoint", ".spec.controlPlaneEndpoint.host"), _READY),
+    columns=(("Endpoint", ".spec.controlPlaneEndpoint.host"), _INSTALLING, _READY),
 )
 METAL_IPI_MACHINE = Kind(
     provider=INFRASTRUCTURE,

@@ -63,7 +63,7 @@ def test_some_are_installed_and_the_others_wait_until_one_is_done() -> None:
     ]
     assert (limit.count, limit.waiting) == (2, 2)
     said = fleet.there["MetalIpiCluster", "c"]["status"]["conditions"][0]["message"]
-    assert "2 may be at once (--max-installing), and these are: facility/a, facility/b" in said
+    assert "2 clusters of this hub are being installed, as many as may be at once (--max-installing)" in said
     assert fleet.rung == []
     fleet.done("b", KEYS, _BEGUN, COMPLETE)
     assert fleet.looks(limit, "b") == ["Installed"] and fleet.rung == ["facility/c"], "which asked before d"
