@@ -44,9 +44,10 @@ class Installations:
         """Whether each cluster counts that this process let begin or found installed, by its MetalIpiCluster's uid."""
         self._waiting: dict[str, str] = {}
         """The clusters that wait, `namespace/name` by the same, in the order in which they asked first."""
-        self._there: list[Object] = []
+        self._say = set[str]()
+        """Those of which the hub's objects say that they count."""
         self._until = 0.0
-        """Until when `_there` is fresh, on the monotonic clock."""
+        """Until when that is fresh, on the monotonic clock."""
 
     @property
     def count(self) -> int:
@@ -91,12 +92,13 @@ class Installations:
     async def _number(self) -> int:
         """How many clusters of the hub count."""
         if time.monotonic() >= self._until:
-            self._there = await self._api.list(METAL_IPI_CLUSTER.resource, "")
+            items = await self._api.list(METAL_IPI_CLUSTER.resource, "")
             self._until = time.monotonic() + self._fresh
-            there = {_uid(each) for each in self._there}
+            there = {_uid(each): each for each in items if not leaving(each)}
             self._counts = {uid: so for uid, so in self._counts.items() if uid in there}
             self._waiting = {uid: name for uid, name in self._waiting.items() if uid in there}
-        return sum(not leaving(each) and self._counts.get(_uid(each), _says(each)) for each in self._there)
+            self._say = {uid for uid, each in there.items() if _says(each)}
+        return self.count + len(self._say - self._counts.keys())
 
 
 def _says(facility: Object) -> bool:

@@ -24,13 +24,17 @@ class Fleet(Objects):
         self.works: dict[str, Work] = {}
         self.rung: list[str] = []
         for name, done in clusters.items():
-            metadata = {"name": name, "namespace": "facility", "uid": name}
-            self.there["MetalIpiCluster", name] = {"metadata": metadata}
-            self.done(name, *done)
+            self.add(name, *done)
 
     async def list(self, kind: Resource, namespace: str, labels: str = "") -> list[Object]:
         assert namespace == "", "all clusters of the hub"
         return [item for (of, _), item in self.there.items() if of == kind.kind]
+
+    def add(self, name: str, *steps: str) -> None:
+        """One more cluster."""
+        metadata = {"name": name, "namespace": "facility", "uid": name}
+        self.there["MetalIpiCluster", name] = {"metadata": metadata}
+        self.done(name, *steps)
 
     def done(self, name: str, *steps: str) -> None:
         """These steps of a cluster are done."""
@@ -38,10 +42,10 @@ class Fleet(Objects):
         facility = self.there["MetalIpiCluster", name]
         self.works[name] = replace(work_of(Steps(*steps)), cluster=cluster, facility=facility)
 
-    def limit(self, limit: int) -> Installations:
-        """A process that leads, and asks the hub anew each time."""
+    def limit(self, limit: int, *, fresh: float = 0.0) -> Installations:
+        """A process that leads, and by default asks the hub anew each time."""
         clusters = Clusters(cast(Api, self), ring=lambda cluster, step: self.rung.append(cluster))
-        return Installations(cast(Api, self), clusters, limit, fresh=0.0)
+        return Installations(cast(Api, self), clusters, limit, fresh=fresh)
 
     def looks(self, limit: Installations, *names: str, failing: bool = False) -> list[str]:
         """The reason of each cluster's condition, which is on the hub afterwards."""
@@ -80,6 +84,15 @@ def test_two_that_ask_at_once_do_not_get_the_same_place() -> None:
         return [each["reason"] for each in await asyncio.gather(*asked)]
 
     assert sorted(asyncio.run(both())) == ["Installing", "TooManyInstalling"]
+
+
+def test_one_that_is_newer_than_the_last_reading_counts() -> None:
+    fleet = Fleet(a=(KEYS,))
+    limit = fleet.limit(2, fresh=60.0)
+    assert fleet.looks(limit, "a") == ["Installing"]
+    for name in "bc":
+        fleet.add(name, KEYS)
+    assert fleet.looks(limit, "b", "c") == ["Installing", "TooManyInstalling"]
 
 
 def test_another_process_counts_what_the_objects_say_and_lets_go_on_what_has_begun() -> None:
