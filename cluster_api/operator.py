@@ -12,7 +12,7 @@ from typing import Any, cast
 import kopf
 
 from metal_ipi.cluster_api import metrics
-from metal_ipi.cluster_api.api import CLUSTER, MACHINE, ApiError, Resource
+from metal_ipi.cluster_api.api import CLUSTER, MACHINE, ApiError, Object, Resource
 from metal_ipi.cluster_api.clusters import ASSETS, NotUsable, cluster_name
 from metal_ipi.cluster_api.engine.state import StateError
 from metal_ipi.cluster_api.reconcilers.base import SOON, Hub, Reconciler
@@ -144,13 +144,15 @@ class Operator:
         kopf.on.startup(registry=found)(_configure)
         for reconciler in self._reconcilers:
             self._register(found, reconciler)
-        for resource in (CLUSTER, MACHINE, *(each.resource for each in self._reconcilers)):
+        watched = CLUSTER, MACHINE, *(each.resource for each in self._reconcilers)
+        self._reads.watched = frozenset(each.kind for each in watched)
+        for resource in watched:
             kopf.on.event(*_selector(resource), registry=found)(self._changed)
         return found
 
     async def _changed(self, type: str | None, event: kopf.RawEvent, **_: Any) -> None:
-        item = cast("Mapping[str, Any]", event["object"])
-        self._reads.forget(item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
+        item = cast("Object", event["object"])
+        self._reads.saw(item, gone=type == "DELETED")
         data = item["kind"] in _OF_DATA and self._declared.matters(type, item)
         if self._changes.matters(type, item):
             self._ring(cluster_of(item), data=data)

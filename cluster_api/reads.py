@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from metal_ipi.cluster_api.api import Api, Object, Resource
+from metal_ipi.cluster_api.api import Api, Object, Resource, labels_of
+from metal_ipi.cluster_api.store import CLUSTER_LABEL
 
-_LONGEST = 5.0
-"""Seconds for which an answer is kept. Nobody tells of changes of kinds that are not watched, such as Secrets."""
+_LONGEST, _WATCHED = 5.0, 60.0
+"""Seconds for which an answer is kept: nobody tells of changes of kinds that are not watched, such as Secrets; those of
+the others are events, of which a connection that broke unnoticed may lose some."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +25,8 @@ class _Kept:
 
 
 class Reads:
-    """Asks an `Api`, and keeps each answer for 5 s, or until `forget` is called for one of its objects: by a watch, and
-    by whatever this `Api` writes. An answer is shared, and must not be changed.
+    """Asks an `Api`, and keeps each answer for 5 s, one of a kind that is watched for 60 s. What a watch tells takes
+    its place, and whatever this `Api` writes is forgotten. An answer is shared, and must not be changed.
 
     Not for what decides about deletions and claims: that is asked of the `Api` itself.
     """
@@ -32,6 +34,8 @@ class Reads:
     def __init__(self, api: Api) -> None:
         self._api = api
         api.wrote = self.forget
+        self.watched = frozenset[str]()
+        """The kinds of which `saw` is told all changes."""
         self._kept: dict[tuple[str, str], dict[str, _Kept]] = {}
         """By kind and namespace; each by the name of its object, or by the labels of a list behind a question mark."""
 
@@ -44,10 +48,27 @@ class Reads:
         return await self._read(kind, namespace, f"?{labels}", partial(self._api.list, kind, namespace, labels))
 
     def forget(self, kind: str, namespace: str, name: str) -> None:
-        """An object has changed: the next question about it, or about all of its kind, is asked anew."""
+        """An object may have changed: the next question about it, or about several of its kind, is asked anew."""
         kept = self._kept.get((kind, namespace), {})
         for question in [each for each in kept if each == name or each.startswith("?")]:
             del kept[question]
+
+    def saw(self, item: Object, *, gone: bool) -> None:
+        """A watch told how an object is now, or how it was when it was deleted. Events come in order, but late: one
+        that is older than what was read meanwhile, or written, counts for nothing."""
+        metadata = item["metadata"]
+        kept, name = self._kept.get((item["kind"], metadata["namespace"]), {}), metadata["name"]
+        for question in [each for each in kept if each.startswith("?") and _is_about(each, item)]:
+            del kept[question]
+        old = kept.pop(name, None)
+        if old is None or not old.answer.done() or _failed(old.answer) or old.answer.result() is None:
+            return
+        if _version(item) <= _version(old.answer.result()):
+            kept[name] = old
+        elif not gone:
+            answer = asyncio.get_running_loop().create_future()
+            answer.set_result(item)
+            kept[name] = self._new(item["kind"], answer)
 
     async def _read(
         self, kind: Resource, namespace: str, question: str, ask: Callable[[], Coroutine[Any, Any, Any]]
@@ -56,9 +77,12 @@ class Reads:
         for each in [each for each, old in kept.items() if old.until <= now or _failed(old.answer)]:
             del kept[each]
         if question not in kept:
-            kept[question] = _Kept(until=now + _LONGEST, answer=asyncio.ensure_future(ask()))
+            kept[question] = self._new(kind.kind, asyncio.ensure_future(ask()))
             kept[question].answer.add_done_callback(_failed)  # asyncio complains of an exception that nobody asks for
         return await asyncio.shield(kept[question].answer)
+
+    def _new(self, kind: str, answer: asyncio.Future[Any]) -> _Kept:
+        return _Kept(until=time.monotonic() + (_WATCHED if kind in self.watched else _LONGEST), answer=answer)
 
 
 Reader = Api | Reads
@@ -67,3 +91,17 @@ Reader = Api | Reads
 
 def _failed(answer: asyncio.Future[Any]) -> bool:
     return answer.done() and (answer.cancelled() or answer.exception() is not None)
+
+
+def _version(item: Object) -> int:
+    """An object's resourceVersion: a greater one is newer (Kubernetes' API concepts, since 1.35; so it was with etcd
+    before)."""
+    return int(item["metadata"]["resourceVersion"])
+
+
+def _is_about(question: str, item: Object) -> bool:
+    """Whether a list by labels may have changed by an object's change. A label by which lists are asked is not taken
+    from an object, except with its cluster's."""
+    labels = labels_of(item)
+    wanted = (each.partition("=") for each in question.removeprefix("?").split(",") if each)
+    return all(key != CLUSTER_LABEL or labels.get(key) == value for key, _, value in wanted)

@@ -117,3 +117,93 @@ async def test_a_failure_is_not_kept(hub: _Hub) -> None:
         await _number(asked)
     hub.fails = False
     assert await _number(asked) == 2
+
+
+class _Objects(Api):
+    """One object, or none, as it is now."""
+
+    def __init__(self) -> None:
+        self.wrote = lambda *_: None
+        self.now: Object | None = None
+        self.asked = 0
+
+    async def get(self, kind: Resource, namespace: str, name: str) -> Object | None:
+        self.asked += 1
+        return self.now
+
+    async def list(self, kind: Resource, namespace: str, labels: str = "") -> list[Object]:
+        self.asked += 1
+        return [self.now] if self.now else []
+
+
+def _at(version: int, *, cluster: str = "c") -> Object:
+    labels = {"cluster.x-k8s.io/cluster-name": cluster}
+    metadata = {"namespace": "fleet", "name": "a", "resourceVersion": str(version), "labels": labels}
+    return {"kind": "Machine", "metadata": metadata}
+
+
+async def test_what_a_watch_tells_is_not_asked_for() -> None:
+    hub = _Objects()
+    asked, hub.now = Reads(hub), _at(10)
+    for version, gone, expected, times in (
+        (9, False, 10, 1),  # an event that comes late
+        (12, False, 12, 1),
+        (12, False, 12, 1),
+        (11, True, 12, 1),  # of one of the same name before
+        (13, True, 10, 2),  # it is gone: the hub is asked what there is now
+    ):
+        assert await asked.get(MACHINE, "fleet", "a") is not None
+        asked.saw(_at(version), gone=gone)
+        found = await asked.get(MACHINE, "fleet", "a")
+        assert found is not None and found["metadata"]["resourceVersion"] == str(expected)
+        assert hub.asked == times
+
+
+async def test_an_event_does_not_take_the_place_of_what_was_written_or_is_asked_for_or_was_not_there() -> None:
+    hub = _Objects()
+    asked, hub.now = Reads(hub), _at(10)
+    await asked.get(MACHINE, "fleet", "a")
+    asked.forget("Machine", "fleet", "a")  # this process has written it
+    asked.saw(_at(11), gone=False)
+    hub.now = _at(12)
+    pending = asyncio.ensure_future(asked.get(MACHINE, "fleet", "a"))
+    await asyncio.sleep(0)
+    asked.saw(_at(11), gone=False)
+    assert await pending == _at(12) and await asked.get(MACHINE, "fleet", "a") == _at(12) and hub.asked == 3
+    asked.forget("Machine", "fleet", "a")
+    hub.now = None
+    assert await asked.get(MACHINE, "fleet", "a") is None
+    asked.saw(_at(13), gone=False)
+    assert await asked.get(MACHINE, "fleet", "a") is None and hub.asked == 5
+
+
+async def test_a_list_of_another_cluster_is_kept() -> None:
+    hub = _Objects()
+    asked = Reads(hub)
+
+    async def lists() -> int:
+        before = hub.asked
+        for labels in ("cluster.x-k8s.io/cluster-name=c,of=x", "cluster.x-k8s.io/cluster-name=d", ""):
+            await asked.list(MACHINE, "fleet", labels)
+        return hub.asked - before
+
+    assert (await lists(), await lists()) == (3, 0)
+    asked.saw(_at(1), gone=False)
+    assert await lists() == 2
+    asked.saw(_at(2, cluster="e"), gone=True)
+    assert await lists() == 1
+
+
+async def test_what_is_watched_is_kept_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not for ever: a connection that broke unnoticed tells nothing."""
+    hub = _Objects()
+    asked, now = Reads(hub), 100.0
+    monkeypatch.setattr(reads, "time", SimpleNamespace(monotonic=lambda: now))
+    asked.watched = frozenset({"Machine"})
+    await asked.get(MACHINE, "fleet", "a")
+    now = 159.0
+    await asked.get(MACHINE, "fleet", "a")
+    assert hub.asked == 1
+    now = 161.0
+    await asked.get(MACHINE, "fleet", "a")
+    assert hub.asked == 2
