@@ -32,7 +32,7 @@ class Installations:
     """The clusters that are being installed. Only the leading process may call `look`."""
 
     def __init__(self, api: Api, clusters: Clusters, limit: int, *, fresh: float = _FRESH) -> None:
-        """With `limit` 0 there is none, and nothing is written."""
+        """With `limit` 0 there is none, and only conditions that there are already change."""
         self._api, self._clusters, self.limit, self._fresh = api, clusters, limit, fresh
         # Without names, which change: every message is repeated by Cluster API, and all that wait would change at once.
         self._why = (
@@ -74,7 +74,7 @@ class Installations:
                 self._set(uid, counts=False)
                 return condition(INSTALLING, False, INSTALLED)
             underway = self.begun(work) or any(not work.of_cluster(name_of(urn)) for urn in state.entries)
-            if not underway and await self._number() >= self.limit:
+            if self.limit and not underway and await self._number() >= self.limit:
                 self._waiting.setdefault(uid, cluster)
                 return condition(INSTALLING, False, TOO_MANY, self._why)
             self._set(uid, counts=not failing)

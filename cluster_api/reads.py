@@ -14,7 +14,7 @@ from metal_ipi.cluster_api.store import CLUSTER_LABEL
 
 _LONGEST, _WATCHED = 5.0, 60.0
 """Seconds for which an answer is kept: nobody tells of changes of kinds that are not watched, such as Secrets; those of
-the others are events, of which a connection that broke unnoticed may lose some."""
+the others are events, which come late where a connection broke unnoticed (kopf notices after 70 s)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,9 +30,10 @@ from metal_ipi.stacks.problems import SettingsError
 _OFTEN = 3
 FAILED = "StepFailed"
 """The reason where a step failed so often. It is tried again nevertheless."""
-JOINING, SOON, LATER, RARELY = 2.0, 5.0, 20.0, 600.0
+JOINING, SOON, LATER, CALLED, RARELY = 2.0, 5.0, 20.0, 60.0, 600.0
 """Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
-progress, otherwise, and where nothing but objects of the hub can change."""
+progress, otherwise, where an event of another object is waited for, and where nothing but objects of the hub can
+change."""
 HELD = "WaitingForFacility", "the preflight has not passed, or other clusters come first: see the MetalIpiCluster"
 """Reason and message of an object of a cluster that is not to be installed yet."""
 _MESSAGES = 15.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metal_ipi.cluster_api.api import Object, labels_of
 from metal_ipi.cluster_api.clusters import ASSETS, Work
-from metal_ipi.cluster_api.reconcilers.base import RARELY, SOON, Reconciler, Said
+from metal_ipi.cluster_api.reconcilers.base import CALLED, RARELY, SOON, Reconciler, Said
 from metal_ipi.cluster_api.resources import OPENSHIFT_CONFIG
 from metal_ipi.cluster_api.store import secret_value
 from metal_ipi.components.install.assets import parse, stub
@@ -23,7 +23,7 @@ class ConfigReconciler(Reconciler):
         assets = (await work.engine.state()).named(ASSETS)
         if assets is None:
             why = "the installer has not run yet: the conditions of its control plane say why"
-            return Said().ready(False, "WaitingForAssets", why, again=RARELY if self._held(work) else SOON)
+            return Said().ready(False, "WaitingForAssets", why, again=CALLED if self._held(work) else SOON)
         role: Role = "control-plane" if CONTROL_PLANE_LABEL in labels_of(machine) else "worker"
         pointer = stub(parse(assets.outputs["stdout"]), POOLS[role])
         name = item["metadata"]["name"]

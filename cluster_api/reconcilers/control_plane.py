@@ -14,8 +14,8 @@ from metal_ipi.cluster_api.engine.plan import Plan
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import own_remediation
 from metal_ipi.cluster_api.reconcilers.base import (
+    CALLED,
     HELD,
-    RARELY,
     SOON,
     Reconciler,
     Said,
@@ -142,7 +142,7 @@ class ControlPlaneReconciler(Reconciler):
             said.ready(True, "Formed", message)
             said.again = SOON if waiting else said.again
             return said
-        return said.ready(False, reason, message, again=RARELY if reason == HELD[0] else SOON)
+        return said.ready(False, reason, message, again=CALLED if reason == HELD[0] else SOON)
 
     async def _machines(self, item: Object, work: Work) -> list[Object]:
         labels = f"{CLUSTER_LABEL}={work.name},{NAME_LABEL}={item['metadata']['name']}"

@@ -14,10 +14,10 @@ from metal_ipi.cluster_api.engine.plan import Plan, Step
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.reconcilers import departure, joined, quorum
 from metal_ipi.cluster_api.reconcilers.base import (
+    CALLED,
     HELD,
     JOINING,
     LATER,
-    RARELY,
     Reconciler,
     Said,
     doing,
@@ -98,7 +98,7 @@ class MachineReconciler(Reconciler):
             await self._hub.api.patch(self.resource, work.namespace, item["metadata"]["name"], change)
             item = {**item, "spec": {**item["spec"], **change["spec"]}}
         if self._held(work):
-            return Said().ready(False, *HELD, again=RARELY)
+            return Said().ready(False, *HELD, again=CALLED)
         node = work.node(choice.server)
         plan = await work.plan(self._hub.reads)
         told = bool((machine["spec"].get("bootstrap") or {}).get("dataSecretName"))

@@ -11,7 +11,7 @@ import pytest
 
 from metal_ipi.cluster_api.api import Object
 from metal_ipi.cluster_api.clusters import ANSWERS, KEYS, Work
-from metal_ipi.cluster_api.reconcilers.base import LATER, RARELY, SOON
+from metal_ipi.cluster_api.reconcilers.base import CALLED, LATER, SOON
 from metal_ipi.cluster_api.reconcilers.control_plane import ControlPlaneReconciler
 from metal_ipi.cluster_api.reconcilers.facility import FacilityReconciler
 from metal_ipi.cluster_api.reconcilers.machine import MachineReconciler
@@ -135,6 +135,10 @@ def test_it_waits_until_it_may_be_installed(facility: Object) -> None:
     hub = hub_of(objects, installing=2)
     begins = {"Installing": ("True", "Installing"), "Ready": ("False", "WaitingForApi")}
     assert look() == ({"PreflightPassed": ("True", "Passed"), **begins}, SOON, False)
+    hub = hub_of(objects)  # without a limit only what there was is corrected
+    assert "Installing" not in look()[0]
+    facility["status"] = {"conditions": [{"type": "Installing", "status": "False", "reason": "TooManyInstalling"}]}
+    assert look()[0] == {"PreflightPassed": ("True", "Passed"), **begins}
 
 
 def test_its_control_plane_runs_no_step_until_then(facility: Object) -> None:
@@ -148,7 +152,7 @@ def test_its_control_plane_runs_no_step_until_then(facility: Object) -> None:
     metadata = {"name": "rack", "namespace": "facility", "uid": "3"}
     item = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
     engine = cast(_Engine, work.engine)
-    for limit, ran, reason, again in ((1, 0, "WaitingForFacility", RARELY), (0, 1, "Waiting", SOON)):
+    for limit, ran, reason, again in ((1, 0, "WaitingForFacility", CALLED), (0, 1, "Waiting", SOON)):
         engine.advanced, objects = 0, Objects()
         objects.there["MetalIpiMachineTemplate", "rack"] = {"spec": {"template": {"spec": {}}}}
         reconciler = ControlPlaneReconciler(hub_of(objects, installing=limit))
