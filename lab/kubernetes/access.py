@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ NAME = "kubernetes.lab.internal"
 """What the lab calls every API server: it is shown the lab's own certificate for it, whatever others are shown."""
 
 _TIMEOUT_SECONDS = 15.0
+_INITIALIZING = 30.0
+"""Seconds for which a question is repeated that an API server cannot answer yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +94,12 @@ def kubeconfig(url: str, authority: str, certificate: str, key: str, *, name: st
 
 
 def send(client: httpx.Client, method: str, path: str, **options: Any) -> Object:
-    """Send one request; raises LabError with the API's message if it is refused."""
-    response = client.request(method, path, **options)
+    """Send one request; raises LabError with the API's message if it is refused. A question that comes while the API
+    server begins to keep a kind in memory, as after its definition has changed, is repeated."""
+    response, until = client.request(method, path, **options), time.monotonic() + _INITIALIZING
+    while method == "GET" and response.status_code == HTTPStatus.TOO_MANY_REQUESTS and time.monotonic() < until:
+        time.sleep(float(response.headers.get("Retry-After", 1)))
+        response = client.request(method, path, **options)
     document: Object = response.json()
     if response.is_error:
         raise LabError(f"{method} {path}: {response.status_code} {document.get('message')}")
