@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import platform
+import shutil
+import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +13,20 @@ from typing import Protocol
 from binaries.cache import Report, alone, cache_directory, is_program
 from binaries.errors import DownloadFailed, WrongChecksum
 from binaries.release import Release
+
+
+def told(program: Path, ask: str = "--version") -> str:
+    """What a program says of its version; empty if it does not run."""
+    try:
+        return subprocess.run([program, ask], capture_output=True, text=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def on_path(name: str, fits: Callable[[str], bool]) -> Path | None:
+    """The program on PATH, if what it says of its version fits."""
+    found = shutil.which(name)
+    return Path(found) if found is not None and fits(told(Path(found))) else None
 
 
 class Builder(Protocol):

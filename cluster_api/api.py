@@ -231,6 +231,11 @@ def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item["metadata"].get("labels") or {}
 
 
+def uid_of(item: Mapping[str, Any]) -> str:
+    """An object's uid."""
+    return str(item["metadata"]["uid"])
+
+
 def owner_of(item: Mapping[str, Any], kind: str) -> str | None:
     """The name of the object's owner of a kind."""
     owners: Sequence[Mapping[str, Any]] = item["metadata"].get("ownerReferences") or []

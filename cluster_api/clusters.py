@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from metal_ipi.cluster_api import domains, manifests, settings
-from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object, labels_of, owner_of, status_of
+from metal_ipi.cluster_api.api import CLUSTER, SECRET, Api, Object, labels_of, owner_of, status_of, uid_of
 from metal_ipi.cluster_api.conditions import PREFLIGHT_PASSED
 from metal_ipi.cluster_api.engine.engine import Engine
 from metal_ipi.cluster_api.engine.plan import Plan
@@ -210,7 +210,7 @@ class Clusters:
 
     def _read(self, facility: Object, secrets: Mapping[str, str], given: Manifests) -> tuple[settings.Tree, Settings]:
         """As `read`; what was read last of a cluster is read once, because all of its objects ask."""
-        said, uid = (facility["spec"], secrets, given), _uid(facility)
+        said, uid = (facility["spec"], secrets, given), uid_of(facility)
         kept = self._settings.get(uid)
         if kept is None or kept[0] != said:
             kept = self._settings[uid] = (said, read(*said))
@@ -227,7 +227,7 @@ class Clusters:
             return Manifests()
         found = await reader.get(kind, namespace, reference["name"])
         try:
-            return Manifests() if found is None else await manifests.provided(self.api, found, _uid(facility))
+            return Manifests() if found is None else await manifests.provided(self.api, found, uid_of(facility))
         except ManifestsRefused as error:
             raise NotUsable("ManifestsRefused", str(error)) from None
 
@@ -237,18 +237,18 @@ class Clusters:
         if not reference.get("name"):
             return None
         found = await self.api.get(METAL_IPI_CLUSTER.resource, cluster["metadata"]["namespace"], reference["name"])
-        return None if found is None else self.engines.get(_uid(found))
+        return None if found is None else self.engines.get(uid_of(found))
 
     async def close(self, facility: Object) -> None:
         """Stops and forgets the engine of a deleted cluster, and its manifests."""
-        found = self.engines.pop(_uid(facility), None)
-        self._settings.pop(_uid(facility), None)
-        await asyncio.to_thread(manifests.forget, _uid(facility))
+        found = self.engines.pop(uid_of(facility), None)
+        self._settings.pop(uid_of(facility), None)
+        await asyncio.to_thread(manifests.forget, uid_of(facility))
         if found is not None:
             await found.stop()
 
     def _engine(self, facility: Object, store: SecretStore, secrets: Mapping[str, str], cluster: str) -> Engine:
-        engine = self.engines.setdefault(_uid(facility), Engine(store, partial(self.ring, cluster)))
+        engine = self.engines.setdefault(uid_of(facility), Engine(store, partial(self.ring, cluster)))
         engine.learn(secrets.values())
         return engine
 
@@ -307,10 +307,6 @@ def refuse_domains(facility: Object, listed: Mapping[str, ListedServer]) -> None
     """Raises NotUsable for failure domains that are wrong. `listed` are the listed servers, by name."""
     if wrong := domains.problems(facility, listed):
         raise NotUsable("FailureDomainsRefused", "\n".join(wrong))
-
-
-def _uid(facility: Object) -> str:
-    return str(facility["metadata"]["uid"])
 
 
 def refuse_without_servers(state: State, valid: Settings) -> None:

@@ -11,6 +11,8 @@ from metal_ipi.cluster_api.api import Object
 READY, AVAILABLE, PAUSED, INITIALIZED = "Ready", "Available", "Paused", "Initialized"
 PREFLIGHT_PASSED = "PreflightPassed"
 """Of a MetalIpiCluster: the other objects of its cluster wait for it."""
+STEP_FAILED = "StepFailed"
+"""A reason: a step has failed several times. It is tried again nevertheless."""
 HEALTHY, EXTERNALLY, OWNER = "HealthCheckSucceeded", "ExternallyRemediated", "OwnerRemediated"
 """Conditions of Machines, by which MachineHealthCheck, external remediation and owner tell each other."""
 _LONGEST = 4000

@@ -13,16 +13,16 @@ import logging
 import time
 from typing import Any
 
-from metal_ipi.cluster_api.api import Api, Object, status_of
+from metal_ipi.cluster_api.api import Api, Object, status_of, uid_of
 from metal_ipi.cluster_api.clusters import COMPLETE, Clusters, Work, leaving
-from metal_ipi.cluster_api.conditions import condition
+from metal_ipi.cluster_api.conditions import STEP_FAILED, condition
 from metal_ipi.cluster_api.engine.state import name_of
 from metal_ipi.cluster_api.resources import METAL_IPI_CLUSTER
 
 INSTALLING = "Installing"
 """The condition, and its reason while the cluster counts."""
-FAILING, INSTALLED, TOO_MANY = "StepFailed", "Installed", "TooManyInstalling"
-"""Its other reasons."""
+INSTALLED, TOO_MANY = "Installed", "TooManyInstalling"
+"""Its other reasons, beside STEP_FAILED."""
 _FRESH = 2.0
 """Seconds for which the last reading of the hub is used again, because many clusters may wait and ask."""
 _logger = logging.getLogger(__name__)
@@ -62,23 +62,22 @@ class Installations:
     def begun(self, work: Work) -> bool:
         """Whether a cluster's installation may go on."""
         says = status_of(work.facility, INSTALLING) == ("True",)
-        return not self.limit or work.provisioned or says or _uid(work.facility) in self._counts
+        return not self.limit or work.provisioned or says or uid_of(work.facility) in self._counts
 
     async def look(self, work: Work, *, failing: bool) -> dict[str, Any]:
         """The condition of a cluster whose preflight has passed; it is False with the reason TOO_MANY where the cluster
         has to wait. `failing`: whether one of its steps keeps failing. Raises ApiError."""
-        uid, cluster = _uid(work.facility), f"{work.namespace}/{work.name}"
-        state = await work.engine.state()
+        uid, state = uid_of(work.facility), await work.engine.state()
         async with self._deciding:
             if state.named(COMPLETE) is not None:
                 self._set(uid, counts=False)
                 return condition(INSTALLING, False, INSTALLED)
             underway = self.begun(work) or any(not work.of_cluster(name_of(urn)) for urn in state.entries)
-            if self.limit and not underway and await self._number() >= self.limit:
-                self._waiting.setdefault(uid, cluster)
+            if not underway and await self._number() >= self.limit:
+                self._waiting.setdefault(uid, f"{work.namespace}/{work.name}")
                 return condition(INSTALLING, False, TOO_MANY, self._why)
             self._set(uid, counts=not failing)
-        return condition(INSTALLING, True, FAILING if failing else INSTALLING)
+        return condition(INSTALLING, True, STEP_FAILED if failing else INSTALLING)
 
     def _set(self, uid: str, *, counts: bool) -> None:
         """Record whether a cluster counts; wake the one that has waited longest where a place became free."""
@@ -94,7 +93,7 @@ class Installations:
         if time.monotonic() >= self._until:
             items = await self._api.list(METAL_IPI_CLUSTER.resource, "")
             self._until = time.monotonic() + self._fresh
-            there = {_uid(each): each for each in items if not leaving(each)}
+            there = {uid_of(each): each for each in items if not leaving(each)}
             self._counts = {uid: so for uid, so in self._counts.items() if uid in there}
             self._waiting = {uid: name for uid, name in self._waiting.items() if uid in there}
             self._say = {uid for uid, each in there.items() if _says(each)}
@@ -103,7 +102,3 @@ class Installations:
 
 def _says(facility: Object) -> bool:
     return status_of(facility, INSTALLING, ("status", "reason")) == ("True", INSTALLING)
-
-
-def _uid(facility: Object) -> str:
-    return str(facility["metadata"]["uid"])

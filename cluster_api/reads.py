@@ -94,14 +94,14 @@ def _failed(answer: asyncio.Future[Any]) -> bool:
 
 
 def _version(item: Object) -> int:
-    """An object's resourceVersion: a greater one is newer (Kubernetes' API concepts, since 1.35; so it was with etcd
-    before)."""
+    """An object's resourceVersion: of two of the same kind the greater one is newer (k8s.io/apimachinery 0.35,
+    pkg/util/resourceversion; before it, what etcd counts)."""
     return int(item["metadata"]["resourceVersion"])
 
 
 def _is_about(question: str, item: Object) -> bool:
-    """Whether a list by labels may have changed by an object's change. A label by which lists are asked is not taken
-    from an object, except with its cluster's."""
+    """Whether an object's change may change a list by labels. Only its cluster's label tells: another one may be what
+    it has just lost."""
     labels = labels_of(item)
     wanted = (each.partition("=") for each in question.removeprefix("?").split(",") if each)
     return all(key != CLUSTER_LABEL or labels.get(key) == value for key, _, value in wanted)

@@ -28,8 +28,7 @@ from metal_ipi.provider.errors import InvalidInputs, ProviderError
 from metal_ipi.stacks.problems import SettingsError
 
 _OFTEN = 3
-FAILED = "StepFailed"
-"""The reason where a step failed so often. It is tried again nevertheless."""
+"""A step that failed this often is reported as failed."""
 JOINING, SOON, LATER, CALLED, RARELY = 2.0, 5.0, 20.0, 60.0, 600.0
 """Seconds until the next reconciliation if no event causes one: while a node is about to join, while a step is in
 progress, otherwise, where an event of another object is waited for, and where nothing but objects of the hub can
@@ -282,5 +281,5 @@ def reason_of(work: Work, mine: Callable[[str], bool], waiting: str) -> str:
     """The same as a condition's reason; `waiting` if nothing runs. A failed step is repeated. A reason that ends in
     Refused needs a change by people."""
     if failures := work.engine.failures(mine):
-        return FAILED if any(each.times >= _OFTEN for each in failures) else "Failing"
+        return conditions.STEP_FAILED if any(each.times >= _OFTEN for each in failures) else "Failing"
     return "Working" if work.engine.running(mine) else waiting

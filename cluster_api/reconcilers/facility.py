@@ -10,7 +10,6 @@ from metal_ipi.cluster_api.api import Object, status_of
 from metal_ipi.cluster_api.clusters import ANSWERS, NotUsable, Work, refuse_domains
 from metal_ipi.cluster_api.installations import INSTALLING, TOO_MANY
 from metal_ipi.cluster_api.reconcilers.base import (
-    FAILED,
     LATER,
     RARELY,
     Hub,
@@ -66,7 +65,7 @@ class FacilityReconciler(Reconciler):
             message = doing(work, work.of_cluster) or f"not begun: {', '.join(waiting)}"
             return said.ready(False, reason_of(work, work.of_cluster, "Waiting"), message)
         if self._hub.installations.limit or status_of(item, INSTALLING):
-            failing = reason_of(work, self._mine(item, work), "") == FAILED
+            failing = reason_of(work, self._mine(item, work), "") == conditions.STEP_FAILED
             place = await self._hub.installations.look(work, failing=failing)
             said.conditions.append(place)
             if place["reason"] == TOO_MANY:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 from binaries import golang
 from binaries.cache import Report
 from binaries.go_tool import GoTool
-from binaries.program import Program
+from binaries.program import Program, on_path
 from binaries.release import Release, architecture
 
 PINS = Path(__file__).parent
 OLDEST = (3, 5, 13)
 """Of an older one an API server does not know how far its watches are, so it reads and decodes all objects of a kind
-for each list (k8s.io/apiserver, pkg/storage/feature: RequestWatchProgress); no OpenShift has one so old."""
+for each list (k8s.io/apiserver, pkg/storage/feature: RequestWatchProgress)."""
 _RELEASES = "https://github.com/etcd-io/etcd/releases/download"
 
 
 def version() -> str:
-    """The version that go.mod beside this file pins, which Kubernetes 1.33 was released with."""
+    """The version that go.mod beside this file pins: the one of Kubernetes 1.33 (k8s.io/kubernetes, cmd/kubeadm:
+    DefaultEtcdVersion)."""
     found = re.search(r"^\s*go\.etcd\.io/etcd/server/v3 v(\S+)", (PINS / "go.mod").read_text(), re.MULTILINE)
     assert found is not None, "go.mod pins etcd"
     return found[1]
@@ -38,14 +37,7 @@ def ensure(report: Report) -> Path:
 
 
 def _on_path() -> Path | None:
-    found = shutil.which("etcd")
-    if found is None:
-        return None
-    try:
-        done = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return Path(found) if golang.parse(done.stdout) >= OLDEST else None
+    return on_path("etcd", lambda told: golang.parse(told) >= OLDEST)
 
 
 def _program() -> Program:

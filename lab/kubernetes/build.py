@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 from binaries.cache import Report
 from binaries.go_tool import GoTool
-from binaries.program import Program
+from binaries.program import Program, on_path
 from binaries.release import Release, architecture
 from lab.errors import SetupFailed
 
@@ -44,15 +42,7 @@ def ensure(report: Report, name: str = APISERVER) -> Path:
 
 
 def _on_path(name: str) -> Path | None:
-    """The program on PATH, if it is of the version that is pinned."""
-    found = shutil.which(name)
-    if found is None:
-        return None
-    try:
-        done = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return Path(found) if done.stdout.split() == ["Kubernetes", f"v{pinned()}"] else None
+    return on_path(name, lambda told: told.split() == ["Kubernetes", f"v{pinned()}"])
 
 
 def _program(name: str) -> Program:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from binaries.cache import Report
 from binaries.go_tool import GoTool
+from binaries.program import told
 from lab.openshift.real import RELEASE
 
 PROGRAM = "openshift-install"
@@ -71,11 +71,7 @@ def on_path() -> Path | None:
 
 def release(program: Path) -> str | None:
     """The release that an openshift-install is of, e.g. `4.19.0`; None for what is not an openshift-install."""
-    try:
-        done = subprocess.run([str(program), "version"], capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    words = done.stdout.split("\n", 1)[0].split()
+    words = told(program, "version").partition("\n")[0].split()
     return words[1].removeprefix("v") if len(words) == 2 else None
 
 
