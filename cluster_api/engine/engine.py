@@ -53,6 +53,8 @@ class Failure:
     times: int
     again: float
     """Time of the next try, on the monotonic clock."""
+    leaving: bool
+    """Whether it failed to remove something."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,8 +175,7 @@ class Engine:
     ) -> None:
         """Start an action that is not a step of the plan. `urn` identifies it, and is not the URN of a resource.
         `leaving`: the action is part of a deletion, which `stop` does not end."""
-        if self._start(urn, settings, action) and leaving:
-            self._leaving.add(urn)
+        self._start(urn, settings, action, leaving=leaving)
 
     async def mark(self, urn: str, unfinished: str) -> None:
         """Marks an entry as unfinished, with the reason."""
@@ -196,31 +197,35 @@ class Engine:
         return tasks
 
     async def stop(self, mine: Callable[[str], bool] = lambda name: True) -> None:
-        """End running creations, by name, and forget failed ones: existing resources are in the state."""
+        """End running creations, by name, and forget failed ones."""
         tasks = [each for urn, each in self._running.items() if urn not in self._leaving and mine(name_of(urn))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        there = (await self.state()).entries
-        self._failures = {urn: each for urn, each in self._failures.items() if urn in there or not mine(name_of(urn))}
+        self._failures = {urn: each for urn, each in self._failures.items() if each.leaving or not mine(each.name)}
 
     def _begin(self, step: Step, settings: Settings, *, given_up: bool = True) -> None:
         kind = self._types[type_of(step.urn)]
-        begun = self._start(
-            step.urn, settings, lambda about: self._carry(kind, replace(about, given_up=given_up), step)
+        self._start(
+            step.urn,
+            settings,
+            lambda about: self._carry(kind, replace(about, given_up=given_up), step),
+            leaving=step.action == "delete",
         )
-        if begun and step.action == "delete":
-            self._leaving.add(step.urn)
 
-    def _start(self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]]) -> bool:
-        """Starts an action unless it is running or has just failed; returns whether it started."""
+    def _start(
+        self, urn: str, settings: Settings, action: Callable[[Context], Awaitable[None]], *, leaving: bool
+    ) -> None:
+        """Starts an action unless it is running or has just failed. Removals do not wait because a creation failed."""
         failure = self._failures.get(urn)
-        if urn in self._running or (failure is not None and failure.again > time.monotonic()):
-            return False
+        pauses = failure is not None and failure.leaving == leaving and failure.again > time.monotonic()
+        if urn in self._running or pauses:
+            return
+        if leaving:
+            self._leaving.add(urn)
         task = self._running[urn] = asyncio.create_task(self._do(urn, settings, action), name=name_of(urn))
         # Not at the end of `_do`: none of it runs where the task is cancelled at once.
         task.add_done_callback(lambda _: self._ended(urn))
-        return True
 
     def _ended(self, urn: str) -> None:
         del self._running[urn]
@@ -282,10 +287,15 @@ class Engine:
             self._planned = (planned[0], left)
 
     def _failed(self, urn: str, message: str) -> None:
-        times = self._failures[urn].times + 1 if urn in self._failures else 1
+        before, leaving = self._failures.get(urn), urn in self._leaving
+        times = before.times + 1 if before is not None and before.leaving == leaving else 1
         pause = min(_FIRST_PAUSE * 2 ** (times - 1), _LONGEST_PAUSE)
         self._failures[urn] = Failure(
-            name=name_of(urn), message=self._redact(message), times=times, again=time.monotonic() + pause
+            name=name_of(urn),
+            message=self._redact(message),
+            times=times,
+            again=time.monotonic() + pause,
+            leaving=leaving,
         )
         self._planned = None
         _logger.warning("%s failed, again in %.0f s: %s", name_of(urn), pause, self._redact(message))

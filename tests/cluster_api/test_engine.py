@@ -6,6 +6,7 @@ import asyncio
 import functools
 import json
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,10 @@ from metal_ipi.cluster_api.reconcilers.control_plane import Scale, installed, sc
 from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
 from metal_ipi.provider.configuration import Settings
 from metal_ipi.provider.errors import InitFailed, ProviderError
+from metal_ipi.provider.gate import Gate
 from metal_ipi.provider.installation.resource import Installation
 from metal_ipi.provider.preflight.resource import Preflight
-from metal_ipi.provider.resource import Context, Made, Values
+from metal_ipi.provider.resource import Context, Made, ResourceType, Values
 from metal_ipi.provider.values import has_unknown
 from metal_ipi.stacks.problems import SettingsError
 from tests.stacks.answers import ANSWERS, stack_file
@@ -303,9 +305,42 @@ def test_what_is_being_done_ends_when_it_is_stopped(monkeypatch: pytest.MonkeyPa
             await engine.changed(0.05)
         await asyncio.sleep(0)
         await engine.stop(lambda name: name == "preflight")
+        assert engine.failures(lambda _: True) == []
 
     asyncio.run(whole())
     assert store.entries[_PREFLIGHT].unfinished == "interrupted"
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_removal_does_not_wait_because_a_creation_failed(stopped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(Fussy):
+        tried = 0
+
+        async def delete(self, context: Context, resource_id: str, old: Values) -> None:
+            Refusing.tried += 1
+            if Refusing.tried == 1:
+                raise ProviderError("not now")
+
+    _with(monkeypatch, Refusing([InitFailed("no", "half", {})]))
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 60.0)
+    store = Memory()
+
+    async def whole() -> None:
+        engine = Engine(store)
+        while not engine.failures(lambda _: True):
+            engine.advance(await engine.look(_declaration()), lambda step: step.name in ("keys", "preflight"))
+            await engine.changed(0.05)
+        monkeypatch.setattr(module, "_FIRST_PAUSE", 0.2)
+        began, refused = time.monotonic(), 0
+        while not engine.remove(list((await engine.state()).entries), Settings(), given_up=False):
+            if stopped:
+                await engine.stop()  # as each look at an object that goes does: failed removals stay
+            await engine.changed(0.05)
+            refused += any(each.leaving and each.times == 1 for each in engine.failures(lambda _: True))
+        assert 0.2 <= time.monotonic() - began < 30 and refused
+
+    asyncio.run(whole())
+    assert Refusing.tried == 2 and not store.entries
 
 
 def test_what_is_stopped_before_it_runs_can_be_begun_again() -> None:
@@ -374,20 +409,29 @@ def test_what_a_killed_attempt_made_is_found_and_taken_away(monkeypatch: pytest.
     assert Place.deleted == ["there"] and not store.entries
 
 
-def test_no_machine_is_installed_in_order_to_be_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "inputs"),
+    [
+        (Installation, "rack-worker-4-installation", {"hostname": "rack-worker-4"}),
+        (Gate, "bootstrap-complete", {"kind": "bootstrap-complete"}),
+    ],
+)
+def test_nothing_is_installed_or_waited_for_in_order_to_be_taken_away(
+    kind: type[ResourceType], name: str, inputs: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     deleted, store = list[tuple[str, Any]](), Memory()
-    urn = "urn:pulumi:rack::metal-ipi::metal-ipi:index:Installation::rack-worker-4-installation"
-    store.entries[urn] = Entry(urn=urn, id="", inputs={"hostname": "rack-worker-4"}, outputs={}, unfinished="begun")
+    urn = f"urn:pulumi:rack::metal-ipi::{kind.token}::{name}"
+    store.entries[urn] = Entry(urn=urn, id="", inputs=inputs, outputs={}, unfinished="begun")
 
-    async def delete(self: Installation, context: Context, resource_id: str, old: Values) -> None:
-        deleted.append((resource_id, old["hostname"]))
+    async def delete(self: ResourceType, context: Context, resource_id: str, old: Values) -> None:
+        deleted.append((resource_id, old))
         assert resource_id == context.identity
 
-    async def create(self: Installation, context: Context, inputs: Values) -> Made:
+    async def create(self: ResourceType, context: Context, inputs: Values) -> Made:
         raise AssertionError("it was begun only")
 
-    monkeypatch.setattr(Installation, "delete", delete)
-    monkeypatch.setattr(Installation, "create", create)
+    monkeypatch.setattr(kind, "delete", delete)
+    monkeypatch.setattr(kind, "create", create)
 
     async def whole() -> None:
         engine = Engine(store)
@@ -395,7 +439,7 @@ def test_no_machine_is_installed_in_order_to_be_taken_away(monkeypatch: pytest.M
             await engine.changed(0.1)
 
     asyncio.run(asyncio.wait_for(whole(), 10))
-    assert [name for _, name in deleted] == ["rack-worker-4"] and not store.entries
+    assert [old for _, old in deleted] == [inputs] and not store.entries
 
 
 def test_what_installs_a_machine_is_uploaded_again_for_the_next_one() -> None:
