@@ -161,7 +161,8 @@ def _look(operation: str, layout: Layout, asked: Asked) -> None:
 
 
 def hub(layout: Layout, asked: Asked) -> None:
-    """Start the hub of a lab stack: a real one-node Kubernetes in the stack's lab, which is started if necessary."""
+    """Start the hub of a lab stack: a real one-node Kubernetes in the stack's lab, which is started if necessary. For a
+    stack with `clusterApi` also install Cluster API and the providers in it, or bring them up to date."""
     document = stackfile.read(layout.stack_file)
     if stackfile.lab_machines(document) is None:
         raise StackError(
@@ -171,6 +172,7 @@ def hub(layout: Layout, asked: Asked) -> None:
         )
     with at_work(layout.lab.parent):
         _start_lab(layout, asked, document, hub=True)
+        _give_providers(layout, document)
 
 
 def hub_down(layout: Layout, asked: Asked) -> None:
@@ -220,8 +222,8 @@ def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
         choices.lab(hub, Asked(machines=wanted.machines, installer=wanted.installer), stackfile.read(hub.stack_file))
     with at_work(layout.lab.parent):
         machines, installer = _start_lab(layout, asked, document)
-        if operation == "up" and stackfile.is_managed(document):
-            clusterctl.give_to_lab(Facility(layout=layout))
+        if operation == "up":
+            _give_providers(layout, document)
         for each in stacks:
             if hub is not None:
                 say(f"\nstack '{each.stack}'")
@@ -273,6 +275,12 @@ def _start_lab(layout: Layout, asked: Asked, document: stackfile.Tree, *, hub: b
         facility.hub()
     facility.reserve(stackfile.reservations(document))
     return facts["machines"], wanted.installer
+
+
+def _give_providers(layout: Layout, document: stackfile.Tree) -> None:
+    """Installs what a stack with `clusterApi` needs in the running hub."""
+    if stackfile.is_managed(document):
+        clusterctl.give_to_lab(Facility(layout=layout))
 
 
 def _check_settings(layout: Layout, document: stackfile.Tree) -> None:

@@ -41,11 +41,11 @@ _STEP = re.compile(r"(?:Working|Failing): ([a-z0-9-]+)")
 
 @pytest.fixture
 def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[Project]:
-    """A copy with the lab's stand-in for openshift-install; as a test wants it, with the real one."""
-    installer = getattr(request, "param", "stand-in")
+    """A copy with emulated machines and the lab's stand-in for openshift-install; as a test wants it, with others."""
+    machines, installer = getattr(request, "param", ("libvirt", "stand-in"))
     if installer == "real" and openshift_install.cached() is None:
         pytest.skip("the real openshift-install is not built yet: `make conformance` builds it")
-    variant = {"lab": {"machines": "libvirt", "installer": installer}}
+    variant = {"lab": {"machines": machines, "installer": installer}}
     yield from copies(tmp_path_factory.mktemp("capi"), stack=_NAME, variant=variant)
 
 
@@ -66,9 +66,11 @@ def _assert_there(project: Project) -> None:
     project.assert_unchanged("up")
 
 
-@pytest.mark.parametrize("project", ["stand-in", "real"], indirect=True)
+@pytest.mark.parametrize("project", [("libvirt", "stand-in"), ("libvirt", "real")], indirect=True)
 def test_a_cluster_comes_and_goes(project: Project) -> None:
     """It tells whom it waits for; the bootstrap machine had the worker's server first."""
+    project.make("hub", seconds=_LONGEST)
+    assert "metal-ipi" in kubectl(project, "get", "deployments", "-o", "name", space="metal-ipi-system")
     told = project.make("up", seconds=_LONGEST).text
     assert "waiting for ControlPlaneInitialized: OpenShiftControlPlane capi7: Working: " in told
     _assert_there(project)
@@ -76,6 +78,16 @@ def test_a_cluster_comes_and_goes(project: Project) -> None:
     assert boots[0] == boots[1], "the live system, twice"
     project.assert_unchanged("refresh", "up")
     project.assert_down()
+
+
+@pytest.mark.parametrize("project", [("simulated", "stand-in")], indirect=True)
+def test_an_installation_that_was_stopped_goes(project: Project) -> None:
+    run = project.start("up")
+    run.until(lambda: "bootstrap-complete: waiting" in run.printed(), "it waits for bootstrap", _LONGEST)
+    run.kill(project.supervisor())
+    began = time.monotonic()
+    project.assert_down()
+    assert time.monotonic() - began < 120, "not what the gate would wait for"
 
 
 @pytest.mark.parametrize("first", range(_RUNS))
