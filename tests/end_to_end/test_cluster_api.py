@@ -82,8 +82,9 @@ def test_a_cluster_comes_and_goes(project: Project) -> None:
 
 @pytest.mark.parametrize("project", [("simulated", "stand-in")], indirect=True)
 def test_an_installation_that_was_stopped_goes(project: Project) -> None:
+    """The providers were waiting until bootstrap is complete."""
     run = project.start("up")
-    run.until(lambda: "bootstrap-complete: waiting" in run.printed(), "it waits for bootstrap", _LONGEST)
+    run.until(lambda: "waiting for ControlPlaneInitialized" in run.printed(), "bootstrap", _LONGEST)
     run.kill(project.supervisor())
     began = time.monotonic()
     project.assert_down()
