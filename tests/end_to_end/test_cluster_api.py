@@ -83,8 +83,15 @@ def test_a_cluster_comes_and_goes(project: Project) -> None:
 @pytest.mark.parametrize("project", [("simulated", "stand-in")], indirect=True)
 def test_an_installation_that_was_stopped_goes(project: Project) -> None:
     """The providers were waiting until bootstrap is complete."""
+    project.make("hub", seconds=_LONGEST)
     run = project.start("up")
-    run.until(lambda: "waiting for ControlPlaneInitialized" in run.printed(), "bootstrap", _LONGEST)
+
+    def waits() -> bool:
+        return "bootstrap-complete: waiting" in kubectl(
+            project, "get", "openshiftcontrolplanes", "-o", "yaml", space=_NAME
+        )
+
+    run.until(waits, "bootstrap-complete waits", _LONGEST)
     run.kill(project.supervisor())
     began = time.monotonic()
     project.assert_down()
