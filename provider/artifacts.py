@@ -47,6 +47,7 @@ class Artifacts(ResourceType):
     inputs = ArtifactsArgs
     # The texts are in the state's inputs already; diffs compare hashes.
     hidden_inputs = _TEXTS
+    found_by_inputs = True
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}

@@ -51,6 +51,7 @@ class DnsRecords(ResourceType):
 
     token = "metal-ipi:index:DnsRecords"  # noqa: S105 - a type token
     inputs = DnsRecordsArgs
+    found_by_inputs = True
 
     def diff(self, context: Context, old: Values, new: Values) -> Changes:
         changes: dict[str, Kind] = {}

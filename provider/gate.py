@@ -47,7 +47,6 @@ class Gate(ResourceType):
     inputs = GateArgs
     # All nodes with host keys and consoles; they are in the state's inputs already.
     hidden_inputs = frozenset({"spec"})
-    # Nothing is waited for in order to delete a gate.
     found_by_inputs = True
 
     def __init__(self, failures: Failures | None = None) -> None:

@@ -21,7 +21,9 @@ from metal_ipi.cluster_api.engine.plan import Plan, Step, Unsupported, context, 
 from metal_ipi.cluster_api.engine.state import Entry, State, StateError, type_of
 from metal_ipi.cluster_api.reconcilers.control_plane import Scale, installed, scale
 from metal_ipi.cluster_api.reconcilers.machine import Choice, choose
+from metal_ipi.provider.artifacts import Artifacts
 from metal_ipi.provider.configuration import Settings
+from metal_ipi.provider.dns_records import DnsRecords
 from metal_ipi.provider.errors import InitFailed, ProviderError
 from metal_ipi.provider.gate import Gate
 from metal_ipi.provider.installation.resource import Installation
@@ -414,6 +416,8 @@ def test_what_a_killed_attempt_made_is_found_and_taken_away(monkeypatch: pytest.
     [
         (Installation, "rack-worker-4-installation", {"hostname": "rack-worker-4"}),
         (Gate, "bootstrap-complete", {"kind": "bootstrap-complete"}),
+        (DnsRecords, "dns-api-records", {"zone": "example.com", "records": []}),
+        (Artifacts, "workers-installers", {"files": {}, "pathSeed": "x"}),
     ],
 )
 def test_nothing_is_installed_or_waited_for_in_order_to_be_taken_away(
