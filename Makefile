@@ -6,6 +6,7 @@
 #   OUT       the file that `topology` or `timeline` draws to (default: .state/pictures/STACK-...svg)
 #   ENGINE_LOG  1: the engine keeps a log of all that it does, which takes a quarter of its processor time
 #   POOLS     all: `up` and `preview` work also on pools of which nothing has changed since their last `up`
+#   POOLS_AT_ONCE  how many pools are worked on in parallel at most (default: as many as the memory allows)
 #   KEEP_LAB  1: `down` leaves the lab running, for the next `up`
 #   BASE      the commit that `make preview-report` compares the work tree with (default: main)
 #   PICTURES  the URL that the report of `make preview-report` has its pictures from (default: beside it)

@@ -305,7 +305,8 @@ def operate(
     """
     # These operations work on existing stacks, and must also work with an invalid stack file.
     of_states = operation in ("down", "refresh", "sweep")
-    facility_stacks.all_wanted()  # whether it can be understood
+    facility_stacks.all_wanted()  # whether these can be understood
+    facility_stacks.most_at_once()
     several = bool(layout.pools) or (not of_states and stackfile.may_have_pools(document))
     with _stopping() as stopping, _forks(layout, is_lab=is_lab) if several else contextlib.nullcontext() as forks:
         # What the settings say is found out while the fork server imports what it needs.

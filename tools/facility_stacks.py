@@ -84,10 +84,26 @@ def all_wanted() -> bool:
     return wanted == "all"
 
 
+def most_at_once() -> int | None:
+    """How many pools the user wants in parallel at most; None: as many as the memory allows. Raises StackError if
+    POOLS_AT_ONCE is not a number above 0."""
+    wanted = os.environ.get("POOLS_AT_ONCE", "")
+    if not wanted:
+        return None
+    if not (wanted.isascii() and wanted.isdigit() and int(wanted)):
+        raise StackError(
+            f"POOLS_AT_ONCE is '{wanted}'",
+            why="it is how many pools are worked on in parallel at most: a number above 0",
+            remedy="do not set it, or set it to such a number",
+        )
+    return int(wanted)
+
+
 def at_once(pools: Mapping[str, tuple[str, ...]], available: int) -> int:
-    """How many pools can run in parallel with `available` MiB of free memory."""
+    """How many pools run in parallel with `available` MiB of free memory."""
     largest = max((len(names) for names in pools.values()), default=0)
-    return max(1, min(len(pools), available // (_MIB_OF_A_STACK + _MIB_OF_A_WORKER * largest)))
+    fit = available // (_MIB_OF_A_STACK + _MIB_OF_A_WORKER * largest)
+    return max(1, min(len(pools), fit, most_at_once() or len(pools)))
 
 
 def available_mib() -> int:

@@ -134,6 +134,20 @@ def test_as_many_pools_are_at_work_as_memory_lets(free: int, at_once: int) -> No
     assert facility_stacks.available_mib() > 0
 
 
+@pytest.mark.parametrize(("wanted", "at_once"), [("1", 1), ("2", 2), ("100", 2)])
+def test_no_more_pools_are_at_work_than_are_wanted(wanted: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POOLS_AT_ONCE", wanted)
+    assert facility_stacks.at_once(_POOLS, 64_000) == at_once
+    assert facility_stacks.at_once(_POOLS, 0) == 1
+
+
+@pytest.mark.parametrize("wanted", ["0", "-1", "two", "1.5", "²"])
+def test_a_number_of_pools_that_is_none_is_refused(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POOLS_AT_ONCE", wanted)
+    with pytest.raises(StackError, match=f"POOLS_AT_ONCE is '{wanted}'"):
+        facility_stacks.at_once(_POOLS, 64_000)
+
+
 def test_a_pool_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     layout, done, both = _layout(tmp_path), set[str](), threading.Barrier(2, timeout=30)
 
