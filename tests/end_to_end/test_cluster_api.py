@@ -45,8 +45,10 @@ def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     machines, installer = getattr(request, "param", ("libvirt", "stand-in"))
     if installer == "real" and openshift_install.cached() is None:
         pytest.skip("the real openshift-install is not built yet: `make conformance` builds it")
-    variant = {"lab": {"machines": machines, "installer": installer}}
-    yield from copies(tmp_path_factory.mktemp("capi"), stack=_NAME, variant=variant)
+    if machines == "libvirt":
+        request.getfixturevalue("emulation")
+    variant = {"lab": {"installer": installer}}
+    yield from copies(tmp_path_factory.mktemp("capi"), machines, stack=_NAME, variant=variant)
 
 
 def _assert_there(project: Project) -> None:
@@ -66,7 +68,9 @@ def _assert_there(project: Project) -> None:
     project.assert_unchanged("up")
 
 
-@pytest.mark.parametrize("project", [("libvirt", "stand-in"), ("libvirt", "real")], indirect=True)
+@pytest.mark.parametrize(
+    "project", [("simulated", "stand-in"), ("libvirt", "stand-in"), ("simulated", "real")], indirect=True
+)
 def test_a_cluster_comes_and_goes(project: Project) -> None:
     """It tells whom it waits for; the bootstrap machine had the worker's server first."""
     project.make("hub", seconds=_LONGEST)
