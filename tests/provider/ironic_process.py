@@ -22,6 +22,7 @@ import trustme
 
 from binaries.cache import alone, cache_directory
 from metal_ipi.components.provisioning import conductors, configuration, contract
+from tests.lab.bmc.harness import has_ipmitool
 from tests.provider.knot import free_port
 from tests.serving import serving
 
@@ -92,7 +93,7 @@ def installed() -> Path:
 def _drivers() -> str:
     """All hardware types and interfaces that the service has; ipmi only where there is an ipmitool, without which no
     conductor starts."""
-    names = [name for name in configuration.drivers() if name != "ipmi" or shutil.which("ipmitool")]
+    names = [name for name in configuration.drivers() if name != "ipmi" or has_ipmitool()]
     nowhere = contract.NodePorts(address="192.0.2.1", api=1, files=2, images=3)
     images = contract.Images(ironic="", database="", files="")
     args = contract.IronicArgs(kubeconfig="", namespace="n", images=images, access=nowhere, drivers=names)

@@ -183,10 +183,15 @@ def world(directory: Path, count: int = 1) -> Generator[World, None, None]:
         made.close()
 
 
-def need_ipmitool() -> None:
-    """Installs ipmitool; the test is skipped where that cannot be."""
+def has_ipmitool() -> bool:
+    """Whether there is an ipmitool; it is installed where that can be."""
     setup.install(setup.missing([setup.Package("ipmitool", "/usr/bin/ipmitool")]), print)
-    if shutil.which("ipmitool") is None:
+    return shutil.which("ipmitool") is not None
+
+
+def need_ipmitool() -> None:
+    """The test is skipped where there is no ipmitool."""
+    if not has_ipmitool():
         pytest.skip("ipmitool is not installed (package ipmitool)")
 
 
