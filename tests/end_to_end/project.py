@@ -28,7 +28,7 @@ from tools.state import Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 _FOREIGN = re.compile(
-    r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|POOLS|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*|PYTHONDONTWRITEBYTECODE"
+    r"MAKE|MAKEFLAGS|MAKELEVEL|MFLAGS|STACK|MACHINES|POLICY|POOLS.*|PULUMI_.*|METAL_.*|SSL_CERT_.*|PYTEST_.*|PYTHONDONTWRITEBYTECODE"
 )
 """Variables of whoever runs the tests, that would reach the commands under test."""
 _TERMINAL = {"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "300"}

@@ -129,7 +129,8 @@ def test_all_stacks_are_previewed_and_shown_in_order(
 
 
 @pytest.mark.parametrize(("free", "at_once"), [(0, 1), (311, 1), (624, 2), (64_000, 2)])
-def test_as_many_pools_are_at_work_as_memory_lets(free: int, at_once: int) -> None:
+def test_as_many_pools_are_at_work_as_memory_lets(free: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POOLS_AT_ONCE", raising=False)
     assert facility_stacks.at_once(_POOLS, free) == at_once
     assert facility_stacks.available_mib() > 0
 
