@@ -206,6 +206,7 @@ def kubeconfig(layout: Layout, asked: Asked) -> None:
 def _with_lab(operation: str, layout: Layout, asked: Asked) -> None:
     """Runs an operation, for a lab stack in its lab. `up` first runs on the hub that the stack gets its servers from,
     if any."""
+    facility_stacks.check_wanted()  # before a lab is started
     document = stackfile.read(layout.stack_file)
     if operation == "up":
         nmstate.ensure(document)
@@ -305,8 +306,7 @@ def operate(
     """
     # These operations work on existing stacks, and must also work with an invalid stack file.
     of_states = operation in ("down", "refresh", "sweep")
-    facility_stacks.all_wanted()  # whether these can be understood
-    facility_stacks.most_at_once()
+    facility_stacks.check_wanted()
     several = bool(layout.pools) or (not of_states and stackfile.may_have_pools(document))
     with _stopping() as stopping, _forks(layout, is_lab=is_lab) if several else contextlib.nullcontext() as forks:
         # What the settings say is found out while the fork server imports what it needs.

@@ -99,6 +99,12 @@ def most_at_once() -> int | None:
     return int(wanted)
 
 
+def check_wanted() -> None:
+    """Raises StackError if POOLS or POOLS_AT_ONCE cannot be understood."""
+    all_wanted()
+    most_at_once()
+
+
 def at_once(pools: Mapping[str, tuple[str, ...]], available: int) -> int:
     """How many pools run in parallel with `available` MiB of free memory."""
     largest = max((len(names) for names in pools.values()), default=0)
